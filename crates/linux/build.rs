@@ -1,5 +1,5 @@
-//! Compiles the BPF programs with clang and leaves the objects to be embedded. Without clang the build succeeds and
-//! `linux::bpf` says why it has none.
+//! Compiles the BPF programs with clang and places the objects to be embedded. Without clang the build succeeds, and `linux::bpf` gives the
+//! reason why it has no programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,7 @@ fn main() {
     }
 }
 
-/// Why it failed is a sentence that `doctor` repeats.
+/// The error is a sentence that `doctor` prints.
 fn compile(root: &Path, out: &Path) -> Result<(), String> {
     let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
@@ -37,7 +37,7 @@ fn compile_one(name: &str, arch: &str, root: &Path, out: &Path) -> Result<(), St
     let mut command = Command::new(&clang);
     command.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"]);
     command.arg(format!("-D__TARGET_ARCH_{arch}"));
-    // The helpers' headers come with the libbpf that is linked.
+    // The headers of the helpers come with the linked libbpf.
     if let Some(include) = env::var_os("DEP_BPF_INCLUDE") {
         command.arg("-I").arg(include);
     }
@@ -53,7 +53,7 @@ fn compile_one(name: &str, arch: &str, root: &Path, out: &Path) -> Result<(), St
     Ok(())
 }
 
-/// Removes DWARF, which no kernel reads, and keeps BTF: a third of each object. Without LLVM's strip beside clang the object stays as it is.
+/// Removes DWARF, a third of each object, which no kernel uses, and keeps BTF. Without LLVM's strip beside clang the object stays as it is.
 fn remove_debug_information(clang: &str, object: &Path) {
     let Ok(found) = Command::new(clang).arg("-print-prog-name=llvm-strip").output() else { return };
     let strip = String::from_utf8_lossy(&found.stdout);

@@ -1,18 +1,18 @@
-//! The addresses that other machines may reach this one at.
+//! The addresses by which other machines may reach this one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use crate::file;
 
-/// All of this network namespace but those of the machine to itself and of one link.
+/// All addresses in this network namespace, except loopback and link-local ones.
 pub fn own() -> Vec<IpAddr> {
-    let read = |path: &str| file::read_if_there(Path::new(path)).unwrap_or_default();
+    let read = |path: &str| file::read_if_present(Path::new(path)).unwrap_or_default();
     let four = v4(&read("/proc/net/fib_trie")).into_iter().map(IpAddr::V4);
     four.chain(v6(&read("/proc/net/if_inet6")).into_iter().map(IpAddr::V6)).collect()
 }
 
-/// The leaves of the routes whose type is `host LOCAL`; each is in two tables.
+/// The leaves of the routes of type `host LOCAL`; each is in two tables.
 fn v4(fib_trie: &str) -> Vec<Ipv4Addr> {
     let mut found = Vec::new();
     let mut leaf = None;
@@ -26,7 +26,7 @@ fn v4(fib_trie: &str) -> Vec<Ipv4Addr> {
     found
 }
 
-/// Address, index, length, scope, flags, name; scope 0 is global.
+/// Fields: address, index, length, scope, flags, name; scope 0 is global.
 fn v6(if_inet6: &str) -> Vec<Ipv6Addr> {
     let of_line = |line: &str| {
         let mut words = line.split_whitespace();
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn local_addresses_are_found_once_and_those_of_the_loopback_are_not() {
+    fn local_addresses_are_found_once_without_loopback() {
         let text = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n     +-- 10.1.0.0/16 2 0 2\n        \
                     |-- 10.1.0.0\n           /16 link UNICAST\n        |-- 10.1.2.3\n           /32 host LOCAL\n     \
                     |-- 127.0.0.1\n        /32 host LOCAL\nLocal:\n        |-- 10.1.2.3\n           /32 host LOCAL\n        \

@@ -1,7 +1,8 @@
-//! The BPF programs: loading them, following processes with them, and what they tell.
+//! The BPF programs: loading them, following processes, and their events.
 //!
-//! On Linux 6.12 and later they see the page cache through the filemap tracepoints; on older kernels through the results of
-//! the system calls (x86-64 only, and mapped files are not seen); where neither is there only processes are followed. See `bpf/references.bpf.h` for what is merged in the kernel.
+//! On Linux 6.12 and later the programs observe the page cache through the filemap tracepoints. On older x86-64 kernels they use the
+//! results of system calls, without mapped files; elsewhere they only follow processes. See `bpf/references.bpf.h` for the events merged in
+//! the kernel.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -19,17 +20,17 @@ use crate::btf::{self, Types};
 use crate::capability::{Capability, Sets};
 use crate::procfs;
 
-/// Why the programs do not serve.
+/// Why the programs cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The binary holds no programs.
+    /// The binary contains no programs.
     #[error("this bursar was built without BPF programs: {0}")]
     NotBuilt(&'static str),
-    /// The kernel does not describe its types.
+    /// The kernel has no BTF.
     #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]
     NoBtf,
-    /// The events could not be waited for.
+    /// Waiting for events failed.
     #[error("waiting for the BPF programs' events failed: {0}")]
     Wait(std::io::Error),
     /// The kernel refused.
@@ -40,38 +41,38 @@ pub enum Error {
     /// A process could not be followed.
     #[error("process {pid} cannot be followed: {source}")]
     Follow {
-        /// Which process.
+        /// Its PID.
         pid: i32,
-        /// Why.
+        /// The cause.
         source: libbpf_rs::Error,
     },
-    /// What was seen could not be read.
-    #[error("what the BPF programs saw could not be read: {0}")]
+    /// Reading the events failed.
+    #[error("the events of the BPF programs could not be read: {0}")]
     Read(libbpf_rs::Error),
 }
 
-/// How much of the page cache's references is seen, best first.
+/// How many of the page cache references are visible, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
     /// Every read, write and fault, through the filemap tracepoints (Linux 6.12).
     Filemap,
-    /// Reads and writes by system calls; no mapped files. Slows every system call of the machine a little.
+    /// Reads and writes by system calls, without mapped files. Slows every system call of the machine slightly.
     Syscalls,
     /// Processes only.
     Processes,
 }
 
-/// How a page was referenced; the same as in `model`.
+/// How a page was referenced, as in `model`.
 pub use model::ReferenceKind;
 
 pub use model::OwnPid;
 
-/// Which file: an inode of a device, and which of the files that had its number one after the other.
+/// A file: an inode of a device, with a generation, because inode numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     /// Inode number.
     pub inode: u64,
-    /// The superblock's device, as the kernel holds it: major << 20 | minor. btrfs and overlayfs show other numbers in `stat`.
+    /// The superblock's device as the kernel stores it: major << 20 | minor. For btrfs and overlayfs, `stat` shows other numbers.
     pub device: u32,
     /// Generation of the inode number.
     pub generation: u32,
@@ -84,28 +85,28 @@ pub struct Fork<'a> {
     pub pid: i32,
     /// Its parent.
     pub parent: i32,
-    /// By which it knows itself.
+    /// Its PID in its own PID namespace.
     pub own: OwnPid,
     /// Start, CLOCK_MONOTONIC nanoseconds.
     pub start_ns: u64,
     /// Start, CLOCK_BOOTTIME nanoseconds.
     pub start_boottime_ns: u64,
-    /// Command name, the parent's still.
+    /// Command name; still the parent's.
     pub command: &'a [u8],
 }
 
-/// What a process had used when its last thread exited.
+/// Usage of a process when its last thread exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit<'a> {
     /// The process.
     pub pid: i32,
     /// Its parent at that moment.
     pub parent: i32,
-    /// By which it knew itself.
+    /// Its PID in its own PID namespace.
     pub own: OwnPid,
-    /// The kernel's number for it.
+    /// Its PID in the initial namespace.
     key: u32,
-    /// As `wait` tells it: signal in the low 7 bits, status in bits 8 to 15.
+    /// The status as in `wait`: signal in the low 7 bits, exit status in bits 8 to 15.
     pub code: u32,
     /// When, CLOCK_MONOTONIC nanoseconds.
     pub t_ns: u64,
@@ -113,9 +114,9 @@ pub struct Exit<'a> {
     pub start_ns: u64,
     /// Start, CLOCK_BOOTTIME nanoseconds.
     pub start_boottime_ns: u64,
-    /// Peak RSS in pages as `wait4` tells it, what it was before an exec included.
+    /// Peak RSS in pages as in `wait4`, including the time before an exec.
     pub max_rss_pages: u64,
-    /// User time by ticks, nanoseconds; that of threads which were still being taken down may be missing, see [`Threads`].
+    /// User time by ticks, nanoseconds; may lack threads that were still exiting, see [`Threads`].
     pub user_ns: u64,
     /// System time by ticks, nanoseconds.
     pub system_ns: u64,
@@ -132,7 +133,7 @@ pub struct Exit<'a> {
 /// Sums over the threads of a process that exited while it was followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// Time waited for block I/O, nanoseconds; `None` if none of them was accounted for.
+    /// Time waited for block I/O, nanoseconds; `None` without delay accounting.
     pub delay_ns: Option<u64>,
     /// Their lifetimes, nanoseconds.
     pub life_ns: u64,
@@ -149,35 +150,34 @@ pub struct Threads {
     dead: bool,
 }
 
-/// What the programs tell.
+/// An event of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Pages of a file were referenced, or are gone.
+    /// Pages of a file were referenced, or removed from the page cache.
     Reference {
-        /// Which file.
+        /// The file.
         file: FileKey,
-        /// CLOCK_MONOTONIC nanoseconds. Of different tasks they may come out of order by some pages, see `bpf/references.bpf.h`.
+        /// CLOCK_MONOTONIC nanoseconds. Events of different tasks may be out of order by some pages, see `bpf/references.bpf.h`.
         t_ns: u64,
         /// First page.
         first: u64,
-        /// How many, at least 1.
+        /// Number of pages, at least 1.
         pages: u32,
-        /// How.
+        /// The kind of reference.
         kind: ReferenceKind,
     },
-    /// Pages of a file were brought into the page cache by the job.
+    /// The job brought pages of a file into the page cache.
     Added {
-        /// Which file.
+        /// The file.
         file: FileKey,
         /// First page.
         first: u64,
-        /// How many.
+        /// Number of pages.
         pages: u32,
     },
-    /// A file is referenced for the first time. Its names within its file system, leaf first, each ended by NUL; empty if
-    /// it has none.
+    /// The first reference to a file. Its path components within its file system, leaf first, each ended by NUL; empty if it has none.
     File {
-        /// Which file.
+        /// The file.
         file: FileKey,
         /// The names.
         names: &'a [u8],
@@ -186,49 +186,49 @@ pub enum Event<'a> {
     Fork(Fork<'a>),
     /// A process executed a program.
     Exec {
-        /// Which.
+        /// Its PID.
         pid: i32,
-        /// Its command name now.
+        /// Its new command name.
         command: &'a [u8],
     },
     /// A process has exited.
     Exit(Exit<'a>),
 }
 
-/// File accesses that are no visible references, of one kind.
+/// File accesses of one kind that are not visible as references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
     /// Its name: `O_DIRECT`, `dax`, `tmpfs` …
     pub name: &'static str,
-    /// Bytes read and written so; `None` if only the use itself was seen.
+    /// Bytes read and written this way; `None` if only their occurrence is known.
     pub bytes: Option<u64>,
 }
 
-/// Follows further processes; may be used from any thread.
+/// Adds processes to be followed; may be used from any thread.
 #[derive(Debug)]
 pub struct Follower {
     processes: MapHandle,
-    /// Where the kernel numbers processes otherwise than we do: those to be followed, by our numbers.
+    /// For a PID namespace of our own: the processes to be followed, by our PIDs.
     wanted: Option<MapHandle>,
     waker: Arc<OwnedFd>,
 }
 
-/// The programs, loaded and attached. They see nothing until a process is followed, and stop when this is dropped.
+/// The loaded and attached programs. They report nothing until a process is followed, and stop when this is dropped.
 pub struct Programs {
-    /// None while they are detached.
+    /// `None` while they are detached.
     links: Vec<Link>,
-    /// Those that serve.
+    /// The programs in use.
     serving: Vec<&'static str>,
     object: Object,
     rung: Rung,
     waker: Arc<OwnedFd>,
 }
 
-/// The programs and the reader of what they tell.
+/// The programs and the reader of their events.
 pub struct Observer<'a> {
     ring: RingBuffer<'a>,
     programs: Programs,
-    /// Our number and the kernel's.
+    /// Our PID and the kernel's.
     exited: Rc<RefCell<Vec<(i32, u32)>>>,
 }
 
@@ -238,18 +238,18 @@ pub fn may_load() -> bool {
     effective.has(Capability::SysAdmin) || effective.has(Capability::Bpf) && effective.has(Capability::PerfMon)
 }
 
-/// Whether the kernel refuses the call itself to this process, whatever its capabilities are, as a container's seccomp filter does.
+/// Whether the system call itself is refused, independent of capabilities, as by a container's seccomp filter.
 pub fn is_refused() -> bool {
     const BPF_PROG_GET_NEXT_ID: libc::c_int = 11;
     let mut attributes = [u64::MAX; 2];
-    // SAFETY: the call reads and writes no more than it is told of the array. Beyond the last program there is none: ENOENT.
+    // SAFETY: the call accesses only the array, within its length. There is no program after the last one: ENOENT.
     let status =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_GET_NEXT_ID, &raw mut attributes, size_of_val(&attributes)) };
     let refusals = [libc::EPERM, libc::EACCES, libc::ENOSYS];
     status < 0 && std::io::Error::last_os_error().raw_os_error().is_some_and(|error| refusals.contains(&error))
 }
 
-/// Whether the programs load here, and which rung they reach.
+/// Whether the programs load here, and on which rung.
 pub fn available() -> Result<Rung, Error> {
     Programs::load(Rung::Filemap).map(|programs| programs.rung)
 }
@@ -264,7 +264,7 @@ fn object() -> Result<&'static [u8], Error> {
     Err(Error::NotBuilt(include_str!(concat!(env!("OUT_DIR"), "/bpf-missing.txt"))))
 }
 
-/// A program, the tracepoint it needs, the rungs it serves, and whether these can do without it.
+/// A program, the tracepoint it needs, the rungs that use it, and whether they work without it.
 struct Program {
     name: &'static str,
     tracepoint: &'static str,
@@ -298,7 +298,7 @@ const PROGRAMS: [Program; 14] = {
     ]
 };
 
-/// Names of what cannot be seen, by `enum class` of `bpf/job.h`.
+/// Names of accesses that are not visible, by `enum class` of `bpf/job.h`.
 const CLASSES: [&str; 17] = [
     "page cache",
     "O_DIRECT",
@@ -320,7 +320,7 @@ const CLASSES: [&str; 17] = [
 ];
 
 impl Programs {
-    /// Loads and attaches the programs on the best rung there is, of those from `best` downwards. Takes some 25 ms.
+    /// Loads and attaches the programs on the best possible rung, starting with `best`. Takes some 25 ms.
     pub fn load(best: Rung) -> Result<Programs, Error> {
         let bytes = object()?;
         let kernel = Types::of_kernel().map_err(|_| Error::NoBtf)?;
@@ -358,7 +358,7 @@ impl Programs {
         Ok(Follower { processes: map(&self.object, "processes")?, wanted, waker: Arc::clone(&self.waker) })
     }
 
-    /// Begins to read what they tell. `sink` is called from [`Observer::poll`] and [`Observer::finish`] only.
+    /// Begins to read events. `sink` is called only from [`Observer::poll`] and [`Observer::finish`].
     pub fn observe<'a>(self, mut sink: impl FnMut(Event<'_>) + 'a) -> Result<Observer<'a>, Error> {
         let exited = Rc::new(RefCell::new(Vec::new()));
         let gone = Rc::clone(&exited);
@@ -381,17 +381,16 @@ impl Programs {
 }
 
 impl Observer<'_> {
-    /// How much is seen.
+    /// The rung in use.
     pub fn rung(&self) -> Rung {
         self.programs.rung
     }
 
-    /// Waits until much has happened, somebody wakes it or the time is over, then passes on all events. Returns the sums over the threads of
-    /// the processes whose exit the poll before this one told: by now even a thread that exited beside the last one has
-    /// added its own.
+    /// Waits for many events, a wake-up or the timeout, then passes on all events. Returns the sums over the threads of processes whose
+    /// exit the previous poll reported: by now even threads that exited at the same time have been added.
     pub fn poll(&self, timeout: Duration) -> Result<Vec<(i32, Threads)>, Error> {
         let exited = self.exited.take();
-        // SAFETY: the descriptor is the ring's own, which lives as long as self.
+        // SAFETY: the descriptor belongs to the ring, which lives as long as self.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         let mut ready = [PollFd::new(&ring, PollFlags::IN), PollFd::new(&*self.programs.waker, PollFlags::IN)];
@@ -412,7 +411,7 @@ impl Observer<'_> {
             let key = key.to_ne_bytes();
             let Ok(Some(value)) = processes.lookup(&key, MapFlags::ANY) else { continue };
             let threads = Threads::read(&value);
-            // Not so if the number was given to a new process in the meantime.
+            // Unless the PID was reused meanwhile.
             if threads.dead {
                 sums.push((pid, threads));
                 let _ = processes.delete(&key);
@@ -421,7 +420,7 @@ impl Observer<'_> {
         Ok(sums)
     }
 
-    /// Detaches the programs, so that they cost nobody anything, and forgets all processes. What they have not told yet is lost.
+    /// Detaches the programs, so that they cost nothing, and stops following all processes. Unread events are lost.
     pub fn pause(&mut self) -> Result<(), Error> {
         self.programs.links.clear();
         for name in ["processes", "tasks", "wanted"] {
@@ -433,8 +432,7 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// Attaches the programs again, if they are not; processes are to be followed anew. Takes 6 to 17 ms, of which 1.5 on
-    /// the processor.
+    /// Attaches the programs again, if they are detached; processes must be followed anew. Takes 6 to 17 ms, of which 1.5 ms are CPU time.
     pub fn resume(&mut self) -> Result<(), Error> {
         let Programs { links, serving, object, .. } = &mut self.programs;
         if links.is_empty() {
@@ -443,7 +441,7 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// Stops the programs and passes on the events that are left.
+    /// Stops the programs and passes on the remaining events.
     pub fn finish(mut self) -> Result<Remains, Error> {
         self.programs.links.clear();
         self.ring.consume().map_err(Error::Read)?;
@@ -480,7 +478,7 @@ impl Observer<'_> {
         Ok(Remains { lost_events: self.lost_events()?, hidden, exited, untold: added })
     }
 
-    /// Events that have found no room so far.
+    /// Number of events lost so far because the ring was full.
     pub fn lost_events(&self) -> Result<u64, Error> {
         let lost =
             map(&self.programs.object, "lost")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(Error::Read)?;
@@ -488,26 +486,26 @@ impl Observer<'_> {
     }
 }
 
-/// What is left when the programs have stopped.
+/// The remaining results after the programs have stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remains {
-    /// Events that found no room.
+    /// Number of lost events.
     pub lost_events: u64,
-    /// What could not be seen.
+    /// Accesses that were not visible.
     pub hidden: Vec<Hidden>,
-    /// Sums of processes that exited last.
+    /// Sums of the processes that exited last.
     pub exited: Vec<(i32, Threads)>,
-    /// Events of tasks that still live, not passed on before.
+    /// Threads' sums of tasks that still live.
     pub untold: Vec<Event<'static>>,
 }
 
 impl Follower {
-    /// Ends the wait that [`Observer::poll`] is in, and all later ones.
+    /// Ends the current wait of [`Observer::poll`], and all later ones.
     pub fn wake(&self) {
         let _ = rustix::io::write(&*self.waker, &1u64.to_ne_bytes());
     }
 
-    /// From now on the process belongs to the job, and with it what it forks.
+    /// Adds a process to the job, with all its later forks.
     pub fn follow(&self, pid: i32) -> Result<(), Error> {
         let fresh = [0u8; PROCESS_BYTES];
         let (map, fresh) = match &self.wanted {
@@ -519,7 +517,7 @@ impl Follower {
             .map_err(|source| Error::Follow { pid, source })
     }
 
-    /// The processes of the job that live.
+    /// The living processes of the job.
     pub fn living(&self) -> Vec<i32> {
         let pid = |key: Vec<u8>| {
             let value = self.processes.lookup(&key, MapFlags::ANY).ok().flatten()?;
@@ -551,7 +549,7 @@ impl fmt::Display for Rung {
 
 /// `struct process` of `bpf/members.bpf.h`.
 const PROCESS_BYTES: usize = 80;
-/// Where in it our number is.
+/// The offset of our PID in it.
 const PID_AT: usize = 72;
 
 impl Threads {
@@ -572,7 +570,7 @@ impl Threads {
 }
 
 impl<'a> Event<'a> {
-    /// `None` of a type that is not known, which only another version of the programs could send.
+    /// `None` for an unknown type, which only another version of the programs could send.
     fn read(bytes: &'a [u8]) -> Option<Event<'a>> {
         let mut event = Fields(bytes);
         let kind = event.u32();
@@ -631,7 +629,7 @@ fn reference_kind(kind: u32) -> ReferenceKind {
     }
 }
 
-/// The fields of a C structure one after the other; what is beyond its end reads as 0.
+/// Reads consecutive fields of a C structure; fields beyond its end read as 0.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -664,13 +662,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Of each program, whether its tracepoint is there.
+/// For each program, whether its tracepoint exists.
 fn tracepoints_there(kernel: &Types) -> Vec<bool> {
     let names = PROGRAMS.each_ref().map(|program| program.tracepoint);
     kernel.tracepoints(&names).into_iter().zip(names).map(|(is_there, name)| is_there || in_module(name)).collect()
 }
 
-/// Whether the tracepoint is in a module that is loaded: its name begins with the module's.
+/// Whether the tracepoint is in a loaded module: its name begins with the module's.
 fn in_module(tracepoint: &str) -> bool {
     let module = tracepoint.split('_').next().unwrap_or_default();
     std::path::Path::new("/sys/kernel/btf").join(module).exists()
@@ -726,7 +724,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_cut_short_or_unknown_is_no_panic() {
+    fn a_cut_or_unknown_event_causes_no_panic() {
         assert_eq!(Event::read(&[]), None);
         assert_eq!(Event::read(&[99, 0, 0, 0]), None);
         assert_eq!(Event::read(&[3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, b'a']), None);

@@ -1,8 +1,8 @@
-//! What becomes of a program whose output nobody reads any more.
+//! Writing to a pipe without a reader.
 
-/// Ends this process without a word, as others do: Rust's programs ignore SIGPIPE, and their `println!` panics. For what
-/// only prints; who follows a command must not end before it.
+/// Lets SIGPIPE end this process silently, as in other programs: Rust ignores it, and `println!` panics. Only for programs that just print;
+/// a process that runs a command must not end before the command.
 pub fn ends_this_process() {
-    // SAFETY: no handler is installed, and none is replaced but that nothing happens.
+    // SAFETY: installs no handler, only the default action.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }

@@ -1,7 +1,7 @@
-//! The kernel's description of its types (BTF): which tracepoints it has, and the part of it by which programs are relocated.
+//! The kernel's type information (BTF): which tracepoints exist, and the part that relocating a program needs.
 //!
-//! libbpf searches all of the kernel's types anew for each one that a program reads: half of the time that loading takes. In a
-//! description of only these there is nothing to search.
+//! libbpf searches all kernel types for each type that a program uses, which takes half of the load time. In this reduced BTF there is
+//! almost nothing to search.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -43,12 +43,12 @@ const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
 const TYPE_BYTES: usize = 12;
 
-/// A description of types.
+/// BTF type information.
 pub struct Types {
     bytes: Bytes,
-    /// Where each begins, by its number less 1; number 0 is `void`.
+    /// The offset of each type, by its number less 1; number 0 is `void`.
     begins: Vec<u32>,
-    /// Where the names begin.
+    /// The offset of the strings.
     names: usize,
 }
 
@@ -58,29 +58,29 @@ enum Bytes {
     Read(Vec<u8>),
 }
 
-/// One type: its head, and what follows it by kind.
+/// One type: its header, and the data after it, which depends on the kind.
 #[derive(Clone, Copy)]
 struct Type<'a> {
     name: u32,
     kind: u32,
     info: u32,
-    /// Bytes, or the number of another type.
+    /// The size, or the number of another type.
     size_or_type: u32,
     rest: &'a [u8],
 }
 
-/// A program's object, not yet loaded, and the types that it is relocated by.
+/// An opened object that is not loaded yet, and the types for its relocation.
 pub struct Opened {
     object: OpenObject,
     _types: File,
 }
 
 impl Bytes {
-    /// Since Linux 6.16 the kernel's description can be mapped, which spares a copy of 6 MiB.
+    /// Since Linux 6.16 the kernel's BTF can be mapped, which avoids a copy of 6 MiB.
     fn of_file(path: &str) -> io::Result<Bytes> {
         let file = File::open(path)?;
         let length = file.metadata()?.len() as usize;
-        // SAFETY: a new mapping at no given place.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let at = unsafe { mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) };
         match at.ok().and_then(|at| NonNull::new(at.cast())) {
             Some(at) => Ok(Bytes::Mapped(NonNull::slice_from_raw_parts(at, length))),
@@ -94,7 +94,7 @@ impl Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            // SAFETY: it is mapped for as long as we live, and read-only.
+            // SAFETY: mapped read-only for as long as self lives.
             Bytes::Mapped(bytes) => unsafe { bytes.as_ref() },
             Bytes::Read(bytes) => bytes,
         }
@@ -104,17 +104,17 @@ impl Deref for Bytes {
 impl Drop for Bytes {
     fn drop(&mut self) {
         if let Bytes::Mapped(bytes) = self {
-            // SAFETY: our own mapping, and no borrow of it is left.
+            // SAFETY: our own mapping, without remaining borrows.
             let _ = unsafe { munmap(bytes.as_ptr().cast(), bytes.len()) };
         }
     }
 }
 
 impl Types {
-    /// The kernel's own; modules' are not in it. Takes 3 ms.
+    /// The BTF of the kernel without modules. Takes 3 ms.
     ///
     /// # Errors
-    /// It has none, or one of a format that is not known.
+    /// If there is none, or its format is unknown.
     pub fn of_kernel() -> io::Result<Types> {
         Types::parse(Bytes::of_file("/sys/kernel/btf/vmlinux")?)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its format is not known"))
@@ -138,7 +138,7 @@ impl Types {
         (types_end <= bytes.len() && names <= bytes.len()).then_some(Types { bytes, begins, names })
     }
 
-    /// Of each, whether the kernel itself has that tracepoint: it then has a type `btf_trace_NAME`.
+    /// For each name, whether the kernel itself has that tracepoint, that is, a type `btf_trace_NAME`.
     pub fn tracepoints(&self, names: &[&str]) -> Vec<bool> {
         let known: HashSet<&[u8]> = self
             .all()
@@ -148,7 +148,7 @@ impl Types {
         names.iter().map(|name| known.contains(name.as_bytes())).collect()
     }
 
-    /// The types of the given names (and of those with a `___flavour`), and what they are made of; pointers point nowhere.
+    /// The types of these names (also with a `___flavour`) and the types of their members; pointers lead to `void`.
     fn part(&self, wanted: &HashSet<Vec<u8>>) -> Vec<u8> {
         let mut part = Part { of: self, numbers: HashMap::new(), queue: Vec::new(), types: Vec::new(), names: vec![0] };
         for (index, of) in self.all().enumerate() {
@@ -165,7 +165,7 @@ impl Types {
         self.begins.iter().map(|begin| self.at(*begin as usize))
     }
 
-    /// A type that [`Types::parse`] has found.
+    /// A type at an offset that [`Types::parse`] has found.
     fn at(&self, begin: usize) -> Type<'_> {
         let word = |at| word(&self.bytes, begin + at).unwrap_or(0);
         let (name, info, size_or_type) = (word(0), word(4), word(8));
@@ -180,19 +180,19 @@ impl Types {
     }
 }
 
-/// A part of a description in the making.
+/// A reduced BTF under construction.
 struct Part<'a> {
     of: &'a Types,
-    /// From its numbers to the new ones.
+    /// From the original type numbers to the new ones.
     numbers: HashMap<u32, u32>,
-    /// Its numbers in order of the new ones.
+    /// The original numbers, in order of the new ones.
     queue: Vec<u32>,
     types: Vec<u8>,
     names: Vec<u8>,
 }
 
 impl Part<'_> {
-    /// The new number of a type that will be in it.
+    /// The new number of a type, which is added if missing.
     fn number(&mut self, old: u32) -> u32 {
         if old == 0 {
             return 0;
@@ -260,16 +260,16 @@ impl Part<'_> {
     }
 }
 
-/// Opens an object to be relocated by its part of the kernel's types.
+/// Opens an object for relocation by the needed part of the kernel's types.
 ///
 /// # Errors
-/// It is no object, or there was no memory.
+/// If it is not an object, or memory is short.
 pub fn open(object: &[u8], kernel: &Types) -> Result<Opened, libbpf_rs::Error> {
     libbpf_rs::set_print(Some((PrintLevel::Debug, |_, line| tracing::debug!(target: "libbpf", "{}", line.trim_end()))));
     let mut types = File::from(memfd_create(c"types", MemfdFlags::CLOEXEC).map_err(io::Error::from)?);
     let path = CString::new(format!("/proc/self/fd/{}", types.as_raw_fd())).map_err(io::Error::from)?;
     let mut builder = ObjectBuilder::default();
-    // SAFETY: the options are the builder's own and nobody else's now; the path outlives the opening, which copies it.
+    // SAFETY: the options belong to the builder, which is not used meanwhile; the path outlives the call, which copies it.
     unsafe { builder.as_libbpf_object().as_mut().btf_custom_path = path.as_ptr() };
     let object = builder.open_memory(object)?;
     // The file is read when the object is loaded.
@@ -278,7 +278,7 @@ pub fn open(object: &[u8], kernel: &Types) -> Result<Opened, libbpf_rs::Error> {
 }
 
 impl Opened {
-    /// The object, to be set up.
+    /// The object, for setting it up.
     pub fn object(&mut self) -> &mut OpenObject {
         &mut self.object
     }
@@ -286,16 +286,16 @@ impl Opened {
     /// Loads it.
     ///
     /// # Errors
-    /// The kernel refused.
+    /// If the kernel refuses.
     pub fn load(self) -> Result<Object, libbpf_rs::Error> {
         self.object.load()
     }
 }
 
-/// All types that an object's own description names.
+/// All type names in an object's own BTF.
 fn names_of(object: &OpenObject) -> HashSet<Vec<u8>> {
     let mut length = 0;
-    // SAFETY: the description is the object's own and does not change before it is loaded; without one, both calls give null.
+    // SAFETY: the BTF belongs to the object and does not change before loading; without one, both calls return null.
     let bytes = unsafe {
         let own = libbpf_sys::bpf_object__btf(object.as_libbpf_object().as_ptr());
         let bytes = if own.is_null() { ptr::null() } else { libbpf_sys::btf__raw_data(own, &raw mut length) };
@@ -319,7 +319,7 @@ fn kind_of(info: u32) -> u32 {
     info >> 24 & 0x1f
 }
 
-/// What follows the head of a type; `None` of a kind that is not known.
+/// The size of the data after a type's header; `None` for an unknown kind.
 fn rest_bytes(info: u32) -> Option<usize> {
     let length = info as usize & 0xffff;
     Some(match kind_of(info) {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_kernels_types_says_of_them_what_the_whole_says() {
+    fn a_part_of_the_kernels_types_has_the_same_layouts() {
         let Ok(kernel) = Types::of_kernel() else { return };
         let wanted = ["inode", "task_struct"].map(|name| name.as_bytes().to_vec()).into();
         let part = Types::parse(Bytes::Read(kernel.part(&wanted))).unwrap();
@@ -357,8 +357,8 @@ mod tests {
             assert!(whole.0 > 100 && whole.1.len() > 10);
             assert_eq!(structure(&part, name), Some(whole));
         }
-        assert!(structure(&part, "sched_entity").is_some(), "a member's own members are told");
-        assert!(structure(&part, "dentry").is_none(), "what is only pointed to is not");
+        assert!(structure(&part, "sched_entity").is_some(), "types of members are included");
+        assert!(structure(&part, "dentry").is_none(), "types of pointers are not");
         assert!(part.begins.len() < kernel.begins.len() / 20);
     }
 
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_that_is_cut_short_or_has_unknown_kinds_is_none() {
+    fn a_cut_btf_or_unknown_kinds_are_refused() {
         assert!(Types::parse(Bytes::Read(Vec::new())).is_none());
         let mut bytes = Part {
             of: &Types { bytes: Bytes::Read(Vec::new()), begins: Vec::new(), names: 0 },

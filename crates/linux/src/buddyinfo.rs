@@ -1,4 +1,4 @@
-//! Free memory by the size of its blocks (`/proc/buddyinfo`): whether there are huge pages to be had.
+//! Free memory by block size (`/proc/buddyinfo`): whether huge pages are available.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use crate::{Error, file};
 
 const FILE: &str = "/proc/buddyinfo";
 
-/// What a huge page covers.
+/// The size of a huge page.
 const HUGE_BYTES: u64 = 2 << 20;
 
-/// Huge pages of 2 MiB that the free blocks of all nodes have room for.
+/// Number of 2 MiB huge pages that fit into the free blocks of all nodes.
 ///
 /// # Errors
 /// [`Error::Read`] if the file is not there, [`Error::Format`] if it does not read as documented.
@@ -23,7 +23,7 @@ pub fn free_huge() -> Result<u64, Error> {
     })
 }
 
-/// `Node 0, zone   Normal   7   5   0 …`: how many free blocks there are of each order.
+/// `Node 0, zone   Normal   7   5   0 …`: the number of free blocks of each order.
 fn zone(line: &str) -> Option<Vec<u64>> {
     let (_, rest) = line.strip_prefix("Node ")?.split_once(", zone")?;
     rest.split_whitespace().skip(1).map(|count| count.parse().ok()).collect()

@@ -1,5 +1,4 @@
-//! What pipes and sockets of a job hold in the kernel. Without a cgroup, the descriptors of the job's processes are the only place that
-//! shows them.
+//! Memory of a job's pipes and sockets in the kernel. Without a cgroup, only the descriptors of the job's processes show it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,23 +9,23 @@ use crate::file;
 use crate::open_in_memory::{OpenInMemory, open_in_memory};
 use crate::socket_memory::Diagnosis;
 
-/// What a pipe holds unless it was enlarged (pipe(7)), bytes.
+/// Capacity of a pipe by default (pipe(7)), bytes.
 pub const PIPE_BYTES: u64 = 64 << 10;
 
 /// The buffers of a job.
 #[derive(Debug, Default)]
 pub struct OwnBuffers {
-    /// Those that bursar has open, too: they are its own, or the job's only to write to.
+    /// Pipes and sockets that bursar has open, too: they are bursar's, or the job only writes to them.
     ours: Option<OpenInMemory>,
     diagnosis: Option<Diagnosis>,
-    /// Sockets of which the kernel told nothing at the look before; one that is closed while they are looked at is no such.
+    /// Sockets without kernel data at the previous sample. A socket that is closed during sampling is not counted as such.
     unknown: BTreeSet<u64>,
     unknown_bytes: u64,
 }
 
 impl OwnBuffers {
-    /// What these hold: as the kernel tells it, bytes, and at most. `None`: there are no sockets but bursar's. Without any, it costs
-    /// nothing.
+    /// The memory of these pipes and sockets: the kernel's figure, bytes, and an upper bound. `None`: there are no sockets except bursar's.
+    /// Costs nothing without any.
     pub fn look(&mut self, open: &OpenInMemory) -> (Option<u64>, Buffers) {
         let ours = self.ours.get_or_insert_with(|| open_in_memory(std::iter::once(std::process::id() as i32)));
         let pipes = open.pipes.difference(&ours.pipes).count() as u64;

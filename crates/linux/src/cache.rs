@@ -1,4 +1,4 @@
-//! What of a file is in the page cache, and getting it out of there.
+//! Page cache of a file: measuring and evicting it.
 
 use std::ffi::c_long;
 use std::fs::File;
@@ -12,7 +12,7 @@ use rustix::fs::Advice;
 
 use crate::{Error, file, procfs};
 
-/// Writes back what is dirty and drops all clean page cache of the machine, dentries and inodes with it
+/// Writes back dirty pages and drops all clean page cache of the machine, with dentries and inodes
 /// (Documentation/admin-guide/sysctl/vm.rst).
 ///
 /// # Errors
@@ -22,19 +22,19 @@ pub fn drop_caches() -> Result<(), Error> {
     file::write(Path::new("/proc/sys/vm/drop_caches"), "3")
 }
 
-/// Takes one file out of the page cache, as far as nobody has it mapped or locked.
+/// Evicts one file from the page cache, except pages that are mapped or locked.
 ///
 /// # Errors
 /// [`Error::Read`] if it cannot be opened or written back.
 pub fn evict(path: &Path) -> Result<(), Error> {
     let failed = |source: io::Error| Error::Read { path: path.into(), source };
     let file = File::open(path).map_err(failed)?;
-    // Dirty pages stay whatever is advised.
+    // posix_fadvise does not evict dirty pages.
     file.sync_data().map_err(failed)?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(error.into()))
 }
 
-/// Drops pages from the page cache that are clean and that nobody has mapped. Of a large folio all pages have to be among them.
+/// Evicts clean, unmapped pages. A large folio is evicted only if the range covers all its pages.
 ///
 /// # Errors
 /// As `posix_fadvise(2)`.
@@ -44,8 +44,8 @@ pub fn drop_range(file: &File, bytes: Range<u64>) -> io::Result<()> {
     Ok(rustix::fs::fadvise(file, bytes.start, Some(length), Advice::DontNeed)?)
 }
 
-/// Writes dirty pages back to the storage. `wait`: until they are written, else it is only begun. Metadata is not written: it makes
-/// nothing durable.
+/// Writes dirty pages back to the storage. `wait`: until they are written, else it is only started. Metadata is not written, so nothing
+/// becomes durable.
 ///
 /// # Errors
 /// As `sync_file_range(2)`.
@@ -62,16 +62,16 @@ pub fn write_back(file: &File, bytes: Range<u64>, wait: bool) -> io::Result<()> 
     }
 }
 
-/// Brings the whole program that runs into the page cache, so that none of it is charged to a job that begins later.
+/// Reads the whole running program into the page cache, so that none of it is charged to a later job.
 pub fn read_own_program() {
     if let Ok(mut program) = File::open("/proc/self/exe") {
-        // Where it cannot be read, it is brought in page by page, as without this.
+        // Where it cannot be read, its pages are read on demand, as without this.
         let _ = io::copy(&mut program, &mut io::sink());
     }
 }
 
-/// Bytes of a regular file in the page cache; `None` if that cannot be told: no such file, no right to know (cachestat and
-/// mincore want the owner or a writer), or a file system without a page cache.
+/// Bytes of a regular file in the page cache; `None` if unknown: the file does not exist, this user may not know (cachestat and mincore
+/// require the owner or a writer), or the file system has no page cache.
 pub fn cached_bytes(path: &Path) -> Option<u64> {
     let file = File::open(path).ok()?;
     let length = file.metadata().ok().filter(|found| found.is_file())?.len();
@@ -88,19 +88,19 @@ pub fn cached_pages(file: &File) -> Option<u64> {
 
 /// Cached pages of the whole file.
 fn cachestat(file: &File) -> Option<u64> {
-    /// Number on all architectures; libc has it not on all targets.
+    /// The same number on all architectures; libc lacks it for some targets.
     const SYS_CACHESTAT: c_long = 451;
-    // struct cachestat_range { off, len }; a length of 0 is up to the end.
+    // struct cachestat_range { off, len }; a length of 0 means to the end.
     let range = [0u64; 2];
     // struct cachestat { nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted }
     let mut found = [0u64; 5];
-    // SAFETY: both structures live through the call and have the layout that <linux/mman.h> states.
+    // SAFETY: both structures live through the call and have the layout of <linux/mman.h>.
     let status = unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), found.as_mut_ptr(), 0u32) };
     (status == 0).then_some(found[0])
 }
 
-/// The same on older kernels. To those who may not know, mincore says that all is cached (mincore(2)): it is believed only for
-/// files that this user could write.
+/// The same on older kernels. For users without the right to know, mincore reports that all pages are cached (mincore(2)); so it is used
+/// only for files that this user could write.
 fn mincore(file: &File, length: u64) -> Option<u64> {
     /// Mapped at a time, so that a large file does not need a large vector.
     const WINDOW: u64 = 1 << 30;
@@ -113,7 +113,7 @@ fn mincore(file: &File, length: u64) -> Option<u64> {
     let mut offset = 0;
     while may_know && offset < length {
         let span = (length - offset).min(WINDOW) as usize;
-        // SAFETY: a fresh read-only mapping that is never dereferenced; `resident` has a byte for each of its pages.
+        // SAFETY: a new read-only mapping that is never dereferenced; `resident` has a byte for each of its pages.
         let status = unsafe {
             let address = libc::mmap(
                 std::ptr::null_mut(),
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_comes_into_the_cache_and_goes_again() {
+    fn a_file_is_cached_and_evicted() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let path = dir.path().join("file");
         let length = 5 * 4096 + 17;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_unknown() {
+    fn the_cache_of_other_files_is_unknown() {
         assert_eq!(cached_bytes(Path::new("/dev/null")), None);
         assert_eq!(cached_bytes(Path::new("/no/such/file")), None);
         assert!(evict(Path::new("/no/such/file")).is_err());

@@ -1,9 +1,8 @@
-//! What managing memory costs on this machine, measured.
+//! Measures the costs of memory management on this machine.
 //!
-//! In some tenths of a second, on memory of its own, by a thread of its own; without root. Everything is touched, dropped and
-//! touched again before it is timed, as memory that was idle for long may be with the host of a virtual machine, and
-//! its first touch costs up to a hundred times as much. Figures are medians of processor time, so that what else runs
-//! does not count.
+//! Takes some tenths of a second, on memory and a thread of its own, without root. All memory is touched, dropped and touched again before
+//! timing, because the host of a virtual machine may have reclaimed idle memory, whose first touch costs up to a hundred times as much.
+//! Figures are medians of CPU time, so that other programs do not count.
 
 mod region;
 mod walks;
@@ -20,35 +19,35 @@ use region::{PAGES, Region};
 /// Rounds of each measurement.
 const ROUNDS: usize = 5;
 
-/// Rounds of those on many regions.
+/// Rounds of measurements on many regions.
 const HUGE_ROUNDS: usize = 3;
 
-/// Regions that are made one after the other, so that what is zeroed is in no cache.
+/// Regions populated one after the other, so that zeroed memory is in no cache.
 const REGIONS: usize = 16;
 
-/// Pages present when the part of a collapse is measured that does not depend on them.
+/// Number of present pages at which the constant part of a collapse is measured.
 const FEW: usize = 64;
 
-/// Pages swapped out and in.
+/// Number of pages swapped out and in.
 const SWAPPED: usize = 128;
 
-/// Of the last cache, which others use, too.
+/// Assumed share of the last-level cache, which other programs use, too.
 const LAST_SHARE: f64 = 0.25;
 
 /// The costs of this machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// All of them.
+    /// All costs.
     pub costs: Costs,
-    /// Those that could not be measured here, by their names in [`Costs`], which are [`Costs::reference`]'s or, of the last cache, a
-    /// quarter of it; and why.
+    /// The costs that could not be measured here, by their names in [`Costs`], with the reason. Their values are those of
+    /// [`Costs::reference`], or for the last-level cache a quarter of its size.
     pub assumed: Vec<(&'static str, &'static str)>,
-    /// Whether another measurement would say the same; `false`: there was not the time for all of them.
+    /// Whether another measurement would have the same gaps; `false`: the time was too short for all of them.
     pub complete: bool,
 }
 
-/// Measures. What cannot be measured is assumed, and told; so is what has not begun after so long, which on an idle machine
-/// takes some tenths of a second.
+/// Measures the costs. Costs that cannot be measured are assumed and reported; so are those whose measurement has not begun after
+/// `longest`. An idle machine takes some tenths of a second.
 pub fn measure(longest: Duration) -> Calibration {
     let ends = Instant::now() + longest;
     let all = || {
@@ -58,17 +57,17 @@ pub fn measure(longest: Duration) -> Calibration {
         measuring.all();
         measuring.calibration
     };
-    // Without a thread there is nothing to measure by.
+    // Without a thread nothing can be measured.
     let nothing = || Calibration { costs: assumed(), assumed: Vec::new(), complete: false };
     thread::scope(|scope| thread::Builder::new().spawn_scoped(scope, all).ok()?.join().ok()).unwrap_or_else(nothing)
 }
 
-/// What stands where nothing can be measured.
+/// The assumed costs.
 fn assumed() -> Costs {
     Costs { last_cache_bytes: LAST_SHARE * core_cache::last_bytes() as f64, ..Costs::reference() }
 }
 
-/// A cost's name, and where it is.
+/// The name of a cost, and its field.
 type Place = (&'static str, fn(&mut Costs) -> &mut f64);
 
 struct Measuring {
@@ -110,7 +109,7 @@ impl Measuring {
             NO_SWAP,
             swap,
         );
-        // The longest, last: all others begin in time.
+        // The longest measurement comes last, so that all others begin in time.
         self.take(
             [
                 ("walk_dependent_ns", |costs| &mut costs.walk_dependent_ns),
@@ -145,7 +144,7 @@ impl Measuring {
     }
 }
 
-/// The median of a few rounds, of which the first warms up; `None` if any fails.
+/// The median of a few rounds, of which the first is a warm-up; `None` if any fails.
 fn median(round: impl Fn() -> Option<f64>) -> Option<f64> {
     round()?;
     (0..ROUNDS).map(|_| round()).collect::<Option<Vec<f64>>>().map(middle)
@@ -164,7 +163,7 @@ fn base_fault() -> Option<f64> {
     Some(processor_ns(|| region.touch(PAGES)) / PAGES as f64)
 }
 
-/// A fault, the zeroing that is part of it, and what is left, as of a page that was zeroed before.
+/// A huge page fault, its zeroing, and the rest, as for a page that was zeroed before.
 fn huge_fault() -> Option<[f64; 3]> {
     let fault = huge(|regions, number| {
         regions.touch_region(number);
@@ -178,7 +177,7 @@ fn populate() -> Option<f64> {
     huge(|regions, number| regions.advise_region(number, libc::MADV_POPULATE_WRITE))
 }
 
-/// What making a huge page takes, where the last that was zeroed are in no cache any more.
+/// The time to make a huge page, when the previously zeroed ones have left the caches.
 fn huge(make: impl Fn(&Region, usize) -> Option<()>) -> Option<f64> {
     let regions = Region::new(REGIONS)?;
     regions.advise(libc::MADV_HUGEPAGE)?;
@@ -187,7 +186,7 @@ fn huge(make: impl Fn(&Region, usize) -> Option<()>) -> Option<f64> {
         let ns = processor_ns(|| made = make(&regions, number));
         made.map(|()| ns)
     };
-    // What a round has dropped others may have taken, and the next one's memory has been idle again.
+    // Other programs may have taken memory that a round dropped; new memory may have been idle.
     let round = |_| {
         regions.touch(REGIONS * PAGES);
         regions.advise(libc::MADV_DONTNEED)?;
@@ -203,19 +202,19 @@ fn zero() -> Option<f64> {
     Some(middle((0..REGIONS).map(|number| processor_ns(|| regions.zero(number))).collect()))
 }
 
-/// A write to a page of a file that is mapped privately: the copy that is made is that of a page shared since a fork.
+/// A write to a page of a privately mapped file: the copy is like that of a page shared since a fork.
 fn copy() -> Option<f64> {
     let region = Region::of_private_file()?;
     region.read(PAGES);
     Some(processor_ns(|| region.touch(PAGES)) / PAGES as f64)
 }
 
-/// What a collapse takes whatever is there, and by page; and how long others wait for one.
+/// The constant cost of a collapse, its cost per page, and how long other threads wait for one.
 fn collapses() -> Option<[f64; 3]> {
     let (few, all) = (median(|| collapse(FEW))?, median(|| collapse(PAGES))?);
     let page = (all - few).max(0.0) / (PAGES - FEW) as f64;
     let base = (few - FEW as f64 * page).max(0.0);
-    // Who touches it waits for the collapse, and what is longer was waiting for a processor.
+    // A thread that touches the region waits for the collapse; longer waits were for a processor.
     Some([base, page, median(stall)?.min(all)])
 }
 
@@ -226,8 +225,8 @@ fn collapse(present: usize) -> Option<f64> {
     done.map(|()| ns)
 }
 
-/// The longest that another thread's reading of the region stops meanwhile. With one processor it cannot read meanwhile:
-/// it waits for all of it.
+/// The longest time that another thread's reads of the region stop during a collapse. With a single processor it waits for the whole
+/// collapse.
 fn stall() -> Option<f64> {
     let region = ready_to_collapse(PAGES)?;
     if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
@@ -260,7 +259,7 @@ fn stall() -> Option<f64> {
     })
 }
 
-/// Advice on one page of a huge page splits it.
+/// Advice on a single page of a huge page splits the huge page.
 fn split() -> Option<f64> {
     let region = Region::new(1)?;
     region.advise(libc::MADV_HUGEPAGE)?;
@@ -273,7 +272,7 @@ fn split() -> Option<f64> {
     done.map(|()| ns)
 }
 
-/// Out and back, by page; `None` where pages do not go.
+/// Cost of swapping out and in, per page; `None` where pages are not swapped out.
 fn swap() -> Option<[f64; 2]> {
     let region = Region::new(1)?;
     region.advise(libc::MADV_NOHUGEPAGE)?;
@@ -288,12 +287,12 @@ fn swap() -> Option<[f64; 2]> {
         let back = begun.elapsed().as_nanos() as f64;
         (faults().major > before).then_some([out / SWAPPED as f64, back / SWAPPED as f64])
     };
-    // Waiting for a disk counts, waiting for a processor does not: the shortest has least of it.
+    // Waiting for a disk counts, waiting for a processor does not: the shortest time has the least of it.
     let rounds = (0..ROUNDS).map(|_| pair()).collect::<Option<Vec<[f64; 2]>>>()?;
     rounds.into_iter().reduce(|least, round| [least[0].min(round[0]), least[1].min(round[1])])
 }
 
-/// Pages of 4 KiB, and the advice that forbade huge ones taken back.
+/// Populates 4 KiB pages, then allows huge pages again.
 fn ready_to_collapse(present: usize) -> Option<Region> {
     let region = Region::new(1)?;
     region.advise(libc::MADV_NOHUGEPAGE)?;
@@ -307,9 +306,9 @@ struct Faults {
     major: i64,
 }
 
-/// Of this thread.
+/// The counts of this thread.
 fn faults() -> Faults {
-    // SAFETY: all of the structure is numbers, for which zero bytes are a value; the kernel writes within it alone.
+    // SAFETY: the structure consists of numbers, for which zero bytes are valid; the kernel writes only within it.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
@@ -318,7 +317,7 @@ fn faults() -> Faults {
     Faults { minor: usage.ru_minflt, major: usage.ru_majflt }
 }
 
-/// What something takes of the processor.
+/// CPU time of a function, nanoseconds.
 fn processor_ns(what: impl FnOnce()) -> f64 {
     let now = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -329,14 +328,14 @@ fn processor_ns(what: impl FnOnce()) -> f64 {
     now() - begun
 }
 
-/// Takes back, while it lives, that this process is to have no huge pages: its parent may have wanted that for others.
+/// Allows huge pages to this process while it lives: its parent may have disabled them (PR_SET_THP_DISABLE) for other programs.
 struct HugeAllowed {
     before: libc::c_int,
 }
 
 impl HugeAllowed {
     fn for_this_process() -> HugeAllowed {
-        // SAFETY: neither call has anything to do with memory of ours.
+        // SAFETY: neither call accesses memory of this process.
         let before = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
         if before == 1 {
             unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
@@ -359,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cost_is_a_time_and_what_is_assumed_says_why() {
+    fn every_cost_is_measured_or_has_a_reason() {
         let Calibration { costs, assumed, .. } = measure(Duration::from_secs(10));
         let value = serde_json::to_value(&costs).unwrap();
         let costs = value.as_object().unwrap();
@@ -370,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_time_all_is_assumed_and_said_to_be() {
+    fn without_time_all_costs_are_assumed_and_reported() {
         let Calibration { costs, assumed: names, complete } = measure(Duration::ZERO);
         assert_eq!((costs, complete), (assumed(), false));
         assert_eq!(names.len(), 21);
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_was_mapped_is_given_back() {
+    fn mapped_memory_is_unmapped() {
         let mapped = || std::fs::read_to_string("/proc/thread-self/maps").unwrap().lines().count();
         let before = mapped();
         for _ in 0..100 {

@@ -1,21 +1,21 @@
-//! Capabilities (capabilities(7)), and the sets of them that `/proc/PID/status` shows.
+//! Capabilities (capabilities(7)), and their sets in `/proc/PID/status`.
 
 use std::path::Path;
 
 use crate::file;
 
-/// One that bursar, or what it advises, makes use of, with its number in `linux/capability.h`.
+/// A capability that bursar or the commands it advises need, with its number in `linux/capability.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// To signal processes of other users.
+    /// Signalling processes of other users.
     Kill = 5,
     /// Exit records over netlink.
     NetAdmin = 12,
-    /// To read the memory of processes of other users.
+    /// Reading the memory of other users' processes.
     SysPtrace = 19,
-    /// Mounts, settings, cgroups; on its own enough for BPF and perf.
+    /// Mounts, settings, cgroups; includes BPF and perf.
     SysAdmin = 21,
-    /// Advice to other processes on their memory.
+    /// Memory advice to other processes.
     SysNice = 23,
     /// Events of the kernel and of other users' processes.
     PerfMon = 38,
@@ -23,18 +23,18 @@ pub enum Capability {
     Bpf = 39,
 }
 
-/// A set of capabilities, bit by bit.
+/// A set of capabilities, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Set(u64);
 
-/// Those of one process.
+/// The capability sets of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sets {
-    /// What it may make effective.
+    /// Permitted: may be made effective.
     pub permitted: Set,
-    /// What the kernel asks for when it decides.
+    /// Effective: checked by the kernel.
     pub effective: Set,
-    /// What programs that it executes can gain at most.
+    /// Bounding: the most that executed programs can gain.
     pub bounding: Set,
 }
 
@@ -47,14 +47,14 @@ impl Set {
         self.0 == 0
     }
 
-    /// Whether it holds all that the other holds.
+    /// Whether it contains all of the other set.
     pub(crate) fn covers(self, other: Set) -> bool {
         other.0 & !self.0 == 0
     }
 }
 
 impl Sets {
-    /// By the text of `/proc/PID/status`; `None` if that lacks one of them.
+    /// From the text of `/proc/PID/status`; `None` if a set is missing.
     pub(crate) fn of_status(status: &str) -> Option<Sets> {
         let set = |name: &str| {
             let hex = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -63,9 +63,9 @@ impl Sets {
         Some(Sets { permitted: set("CapPrm:")?, effective: set("CapEff:")?, bounding: set("CapBnd:")? })
     }
 
-    /// This process's; none where that cannot be read.
+    /// This process's sets; empty if they cannot be read.
     pub(crate) fn own() -> Sets {
-        let status = file::read_if_there(Path::new("/proc/self/status"));
+        let status = file::read_if_present(Path::new("/proc/self/status"));
         status.and_then(|status| Sets::of_status(&status)).unwrap_or_default()
     }
 }

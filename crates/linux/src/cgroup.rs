@@ -1,8 +1,7 @@
 //! Memory cgroups of both versions behind one type.
 //!
-//! v2: Documentation/admin-guide/cgroup-v2.rst. v1: Documentation/admin-guide/cgroup-v1/memory.rst. On a hybrid system memory is
-//! on a v1 hierarchy and a v2 hierarchy is mounted beside it; pressure, `cgroup.kill` and perhaps hugetlb are then taken from
-//! there.
+//! v2: Documentation/admin-guide/cgroup-v2.rst. v1: Documentation/admin-guide/cgroup-v1/memory.rst. On a hybrid system memory is on a v1
+//! hierarchy, and a v2 hierarchy is mounted beside it, which has pressure, `cgroup.kill` and perhaps hugetlb.
 
 mod allotment;
 mod hugetlb;
@@ -33,7 +32,7 @@ pub use threaded::ThreadedCgroup;
 pub(crate) use threaded::is_threaded_domain;
 pub use tree::{Found, Tree};
 
-/// Version of the hierarchy that the memory controller is on.
+/// Version of the hierarchy of the memory controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// One hierarchy per controller.
@@ -45,9 +44,9 @@ pub enum Version {
 /// Whether a limited job may swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swap {
-    /// The limit is of memory and no swap is to be had.
+    /// The limit is on memory, and no swap may be used.
     Forbidden,
-    /// The limit is of memory alone; swap is as free as the system gives it.
+    /// The limit is only on memory; swap is limited by the system alone.
     Allowed,
 }
 
@@ -56,17 +55,17 @@ pub enum Swap {
 pub struct Cgroup {
     version: Version,
     dir: PathBuf,
-    /// The directory on the v2 hierarchy, if that is another.
+    /// Its directory on a separate v2 hierarchy.
     unified: Option<PathBuf>,
-    /// The directory whose `hugetlb.*` files count for these processes.
+    /// The directory whose `hugetlb.*` files apply to these processes.
     hugetlb: Option<PathBuf>,
-    /// Whether pages of hugetlb's pools are part of the charge.
+    /// Whether hugetlb pages are part of the charge.
     charges_hugetlb: bool,
 }
 
 impl Cgroup {
-    /// The cgroup that a process' memory is charged to; `None` if no memory controller is to be seen. Where the v2 controller is
-    /// not enabled down to the process' own cgroup, this is the nearest ancestor where it is, as the kernel charges.
+    /// The cgroup that a process's memory is charged to; `None` without a visible memory controller. If the v2 controller is not enabled
+    /// for the process's own cgroup, this is the nearest ancestor where it is, as in the kernel.
     ///
     /// # Errors
     /// [`Error::Gone`] if the process ended.
@@ -79,7 +78,7 @@ impl Cgroup {
         Ok(Cgroup::find(&mounts::own(), &mounts::parse_memberships(&text)))
     }
 
-    /// The cgroup of a directory, or of a path as it stands in `/proc/PID/cgroup`.
+    /// The cgroup of a directory, or of a path as in `/proc/PID/cgroup`.
     ///
     /// # Errors
     /// [`Error::NotAMemoryCgroup`], [`Error::Threaded`].
@@ -103,13 +102,13 @@ impl Cgroup {
                 Some(threaded) => Error::Threaded { path: dir.into(), domain: threaded.domain().into() },
                 None => Error::NotAMemoryCgroup(dir.into()),
             })?;
-        // Other hierarchies need not mirror this one: ask a process that is in it.
+        // Other hierarchies need not mirror this one: use the paths of a process in it.
         let pid = found.processes().unwrap_or_default().into_iter().next();
         let same = pid.and_then(|pid| Cgroup::of(pid).ok()?).filter(|whole| whole.dir == found.dir);
         Ok(same.unwrap_or_else(|| Cgroup { hugetlb: hugetlb_in(&found.dir), ..found }))
     }
 
-    /// Whether a process' memory is charged here or beneath; `None` if it has ended.
+    /// Whether a process's memory is charged here or beneath; `None` if it has ended.
     pub fn holds(&self, pid: i32) -> Option<bool> {
         match Cgroup::of(pid) {
             Ok(Some(of)) => Some(of.dir.starts_with(&self.dir)),
@@ -118,7 +117,7 @@ impl Cgroup {
         }
     }
 
-    /// Whether it has processes that are not to be seen from this PID namespace. On v1 they are not listed at all.
+    /// Whether it has processes that are not visible in this PID namespace. v1 does not list them at all.
     pub fn has_hidden_processes(&self) -> bool {
         own_processes(&self.dir).is_ok_and(|pids| pids.contains(&0))
     }
@@ -133,7 +132,7 @@ impl Cgroup {
         &self.dir
     }
 
-    /// The root of a hierarchy stands for the whole machine: it has no limit and cannot be left.
+    /// Whether it is the root of a hierarchy: this stands for the machine, has no limit and cannot be left.
     pub fn is_root(&self) -> bool {
         match self.version {
             Version::V1 => self.dir.join("cgroup.sane_behavior").exists(),
@@ -141,13 +140,13 @@ impl Cgroup {
         }
     }
 
-    /// Whether cgroups can be made beneath it and processes put there.
+    /// Whether child cgroups can be created and processes moved there.
     pub fn is_writable(&self) -> bool {
         file::is_writable(&self.dir) && file::is_writable(&self.dir.join("cgroup.procs"))
     }
 
-    /// A cgroup beneath it, on every hierarchy that it is on. On v2 the memory controller must be enabled for children
-    /// ([`crate::place`] sees to that).
+    /// Creates a child, on every hierarchy that this cgroup is on. On v2 the memory controller must be enabled for children
+    /// ([`crate::place`] does so).
     ///
     /// # Errors
     /// [`Error::Create`]; [`Error::NotAMemoryCgroup`] if the controller is not enabled for children.
@@ -166,7 +165,7 @@ impl Cgroup {
         child.adopt()
     }
 
-    /// What [`Cgroup::create_child`] would make. Hierarchies beside the memory controller's take part only if they can be written.
+    /// The child that [`Cgroup::create_child`] would create. Other hierarchies take part only if they are writable.
     pub(crate) fn child(&self, name: &str) -> Cgroup {
         let beside =
             |dir: &Option<PathBuf>| dir.as_deref().filter(|dir| file::is_writable(dir)).map(|dir| dir.join(name));
@@ -179,13 +178,13 @@ impl Cgroup {
         }
     }
 
-    /// Completes a cgroup whose directories were just made.
+    /// Completes a cgroup whose directories were just created.
     pub(crate) fn adopt(mut self) -> Result<Cgroup, Error> {
         if version_of(&self.dir) != Some(self.version) {
             let _ = self.remove();
             return Err(Error::NotAMemoryCgroup(self.dir));
         }
-        // Before Linux 5.11 sums over descendants had to be asked for.
+        // Before Linux 5.11 sums over descendants had to be enabled.
         let hierarchy = self.dir.join("memory.use_hierarchy");
         if file::number(&hierarchy) == Some(0) {
             file::write(&hierarchy, "1")?;
@@ -207,7 +206,7 @@ impl Cgroup {
         dirs
     }
 
-    /// Pressure of its processes; `None` on a pure v1 system, or where the kernel has none.
+    /// Pressure of its processes; `None` on a pure v1 system, or if the kernel has none.
     pub fn pressure(&self) -> Option<Psi> {
         let dir = self.pressure_dir()?;
         psi::read(&dir.join("memory.pressure"), &dir.join("io.pressure"))
@@ -222,7 +221,7 @@ impl Cgroup {
         dir.join("cgroup.type").exists().then_some(dir)
     }
 
-    /// The topmost cgroup that is to be seen in this one's hierarchies (v1).
+    /// The topmost visible cgroup in this one's hierarchies (v1).
     pub(crate) fn top(&self, mounts: &[Mount]) -> Cgroup {
         let top = |dir: &Path| {
             let above = mounts.iter().rev().map(|mount| &mount.point).find(|point| dir.starts_with(point));
@@ -237,13 +236,13 @@ impl Cgroup {
         }
     }
 
-    /// On a hybrid system hugetlb may be had on the v2 hierarchy, where it must be enabled for children.
+    /// On a hybrid system hugetlb may be on the v2 hierarchy, where it must be enabled for children.
     pub(crate) fn enable_hugetlb(&self, journal: &Journal) -> Vec<Guard> {
         let unified = self.unified.as_deref().filter(|_| self.hugetlb.is_none());
         unified.and_then(|dir| journal.controller(dir, "hugetlb").ok().flatten()).into_iter().collect()
     }
 
-    /// Whether a cgroup above it, or it itself, was made by bursar.
+    /// Whether bursar created it or an ancestor.
     pub(crate) fn is_ours(&self) -> bool {
         self.dir.components().any(|part| part.as_os_str().to_string_lossy().starts_with(crate::place::PREFIX))
     }
@@ -283,13 +282,13 @@ fn charges_hugetlb(mounts: &[Mount]) -> bool {
     mounts.iter().any(|mount| mount.kind == "cgroup2" && has(mount))
 }
 
-/// The directory of the cgroup `path` in whichever mount of its hierarchy shows it.
+/// The directory of the cgroup `path` in a mount of its hierarchy that shows it.
 fn resolve(mounts: &[Mount], serves: impl Fn(&Mount) -> bool, path: &Path) -> Option<PathBuf> {
     let is_cgroup = |dir: &PathBuf| dir.join("cgroup.procs").exists();
     let serving = mounts::best_first(mounts, serves);
     serving.iter().filter_map(|mount| mount.resolve(path)).find(is_cgroup).or_else(|| {
-        // The mount was made in another cgroup namespace, so its root says nothing here (cgroup_namespaces(7)). A container's
-        // own cgroup is then the mount point itself.
+        // The mount was made in another cgroup namespace, so its root does not apply here (cgroup_namespaces(7)). A container's own cgroup
+        // is then the mount point itself.
         serving
             .iter()
             .filter(|mount| mount.root.starts_with("/.."))
@@ -304,7 +303,7 @@ fn version_of(dir: &Path) -> Option<Version> {
     if dir.join("memory.limit_in_bytes").exists() {
         return Some(Version::V1);
     }
-    let enabled = || file::read_if_there(&dir.join("cgroup.controllers"));
+    let enabled = || file::read_if_present(&dir.join("cgroup.controllers"));
     let has_memory = |text: String| text.split_whitespace().any(|name| name == "memory");
     let v2 = dir.join("memory.current").exists() || enabled().is_some_and(has_memory);
     v2.then_some(Version::V2)

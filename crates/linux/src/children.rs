@@ -1,8 +1,7 @@
-//! The children of this process: those that it started and waits for, and orphans that the kernel gave to it.
+//! Children of this process: those it started and waits for, and orphans that the kernel reparented to it.
 //!
-//! As PID 1 of a container, or as a subreaper, a process gets the orphans of all that it has started, and must reap them. The
-//! statuses of children that it waits for itself must not be taken: each is registered as it is started, and a thread reaps
-//! the others.
+//! As PID 1 of a container, or as a subreaper, a process inherits the orphans of all its descendants, and must reap them. It must not reap
+//! children that it waits for elsewhere: each of these is registered when it is started, and a thread reaps the others.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,14 +15,13 @@ use rustix::process::{Pid, getpid, set_child_subreaper};
 
 use crate::{procfs, wait};
 
-/// Time between two looks where no event can be awaited: while there are no children, and while a child that somebody waits
-/// for has ended and hides others from `waitid`.
+/// Polling interval where no event can be awaited: without children, and while an awaited child that has ended hides others from `waitid`.
 const PAUSE: Duration = Duration::from_millis(200);
 
 struct Known {
-    /// Children that somebody waits for.
+    /// Children that are waited for elsewhere.
     awaited: BTreeSet<i32>,
-    /// How many are just starting a child, whose PID is not known yet, or count what is reaped.
+    /// Number of holds: while a child is being started, whose PID is not known yet, or reaped orphans are counted.
     holds: usize,
 }
 
@@ -35,16 +33,16 @@ static CHANGED: Condvar = Condvar::new();
 pub struct Orphan {
     /// Its process id.
     pub pid: i32,
-    /// What `/proc/PID/stat` showed of it between its end and its reaping.
+    /// Its `/proc/PID/stat` between its end and its reaping.
     pub stat: procfs::Stat,
-    /// How it ended, and what it and the children that it waited for used.
+    /// Its status, and the usage of itself and of the children that it waited for.
     pub ended: wait::Ended,
 }
 
-/// Orphans kept beyond this number would fill bursar's own memory.
+/// Maximum number of orphans kept, to bound bursar's memory.
 const MOST_ORPHANS: usize = 4096;
 
-/// Orphans reaped since they were last [taken](take_orphans); `None` until somebody adopts orphans.
+/// Orphans reaped since they were last [taken](take_orphans); `None` before [`adopt_orphans`].
 static ORPHANS: Mutex<Option<Vec<Orphan>>> = Mutex::new(None);
 
 /// Orphans reaped since the last call, at most 4096; none before [`adopt_orphans`].
@@ -52,7 +50,7 @@ pub fn take_orphans() -> Vec<Orphan> {
     orphans().as_mut().map(std::mem::take).unwrap_or_default()
 }
 
-/// A child that its owner waits for, as long as this lives.
+/// A child that its owner waits for while this lives.
 #[derive(Debug)]
 pub struct Awaited(i32);
 
@@ -60,7 +58,7 @@ pub struct Awaited(i32);
 #[derive(Debug)]
 pub struct Hold(());
 
-/// To be taken before a child is started, until it is [`awaited`].
+/// Taken before a child is started, and kept until it is [`awaited`].
 pub fn hold() -> Hold {
     known().holds += 1;
     Hold(())
@@ -83,7 +81,7 @@ pub fn spawn(command: &mut Command) -> io::Result<(Child, Awaited)> {
     Ok((child, awaited(pid)))
 }
 
-/// Starts a child that the caller waits for and that is the reaper of all that it starts: orphans among these stay beneath it.
+/// Starts a child that the caller waits for and that is a subreaper: orphans of its descendants stay beneath it.
 ///
 /// # Errors
 /// As [`Command::spawn`].
@@ -92,7 +90,7 @@ pub fn spawn_reaper(command: &mut Command) -> io::Result<(Child, Awaited)> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     };
-    // SAFETY: a system call alone, which may be made between fork and exec.
+    // SAFETY: a single system call, which is allowed between fork and exec.
     spawn(unsafe { command.pre_exec(adopt) })
 }
 
@@ -115,20 +113,20 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-/// Orphans of what this process starts come to it from now on, and are reaped.
+/// Makes this process a subreaper: it gets, and reaps, the orphans of its descendants from now on.
 ///
 /// # Errors
-/// What `prctl` or the start of a thread say.
+/// If `prctl` or the start of a thread fails.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
     orphans().get_or_insert_default();
     reap_orphans()
 }
 
-/// Orphans are reaped from now on, if this process is PID 1 of its PID namespace.
+/// Reaps orphans from now on, if this process is PID 1 of its PID namespace.
 ///
 /// # Errors
-/// What the start of a thread says.
+/// If the start of a thread fails.
 pub fn reap_as_init() -> io::Result<()> {
     if getpid() == Pid::INIT { reap_orphans() } else { Ok(()) }
 }
@@ -150,7 +148,7 @@ fn reap_for_ever() {
         match wait::next_to_end() {
             Ok(pid) if !known().awaited.contains(&pid) => reap(pid),
             Ok(_) => {
-                // Its owner reaps it. Until then the kernel names it alone.
+                // Its owner reaps it. Until then `waitid` returns only this child.
                 procfs::children(own()).into_iter().filter(|pid| !known().awaited.contains(pid)).for_each(reap);
                 pause();
             }
@@ -160,14 +158,14 @@ fn reap_for_ever() {
     }
 }
 
-/// Reaps a child that has ended and that nobody waits for.
+/// Reaps an ended child that is not waited for elsewhere.
 fn reap(pid: i32) {
     let mut known = known();
     while known.holds > 0 {
         known = CHANGED.wait(known).unwrap_or_else(PoisonError::into_inner);
     }
     if !known.awaited.contains(&pid) {
-        // Afterwards its name and its start are gone.
+        // After reaping, its name and start time are gone.
         let stat = procfs::stat(pid).ok();
         let ended = wait::wait4(pid, false).ok().flatten();
         let mut orphans = orphans();
@@ -178,7 +176,7 @@ fn reap(pid: i32) {
     }
 }
 
-/// Until something changes, or for a while.
+/// Waits for a change, or for the polling interval.
 fn pause() {
     let _ = CHANGED.wait_timeout(known(), PAUSE);
 }

@@ -4,23 +4,23 @@ use std::path::Path;
 
 use crate::file;
 
-/// Where it is not told.
+/// The assumed size where it is unknown.
 const USUAL_BYTES: u64 = 1 << 20;
 
-/// Bytes of the second cache of the first core: the last that most cores have to themselves.
+/// Bytes of the first core's L2 cache, which most cores have to themselves.
 pub fn second_bytes() -> u64 {
     of(2).unwrap_or(USUAL_BYTES)
 }
 
-/// Bytes of the last cache before memory, which cores share.
+/// Bytes of the last-level cache, which cores share.
 pub fn last_bytes() -> u64 {
     (3..=4).rev().find_map(of).unwrap_or_else(second_bytes)
 }
 
-/// After the caches of the first level, one for data and one for code, the number of each is its level.
+/// Reads sysfs, where index 0 and 1 are the L1 caches, and further indexes equal the level.
 fn of(level: u32) -> Option<u64> {
-    let told = file::read_if_there(Path::new(&format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")));
-    told.and_then(|text| bytes(text.trim()))
+    let text = file::read_if_present(Path::new(&format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")));
+    text.and_then(|text| bytes(text.trim()))
 }
 
 /// `1024K`.

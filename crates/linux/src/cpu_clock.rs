@@ -1,10 +1,10 @@
-//! How much processor time a process has used, all its threads together.
+//! CPU time of a process, over all its threads.
 
 use std::time::Duration;
 
 use crate::Error;
 
-/// The clock of a process.
+/// The CPU clock of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuClock(libc::clockid_t);
 
@@ -15,15 +15,15 @@ impl CpuClock {
     /// [`Error::Gone`] if it ended.
     pub fn of(pid: i32) -> Result<CpuClock, Error> {
         let mut clock = 0;
-        // SAFETY: it writes the number of a clock, which is ours.
+        // SAFETY: writes a clock id to our variable.
         let failed = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
         if failed == 0 { Ok(CpuClock(clock)) } else { Err(Error::Gone(pid)) }
     }
 
-    /// What it has used by now; `None`: it ended.
+    /// CPU time used so far; `None`: the process has ended.
     pub fn now(self) -> Option<Duration> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: it writes a time, which is ours.
+        // SAFETY: writes a time to our variable.
         let failed = unsafe { libc::clock_gettime(self.0, &mut time) };
         (failed == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
     }

@@ -1,4 +1,4 @@
-//! DAMON, the kernel's own watcher of memory (Documentation/admin-guide/mm/damon/usage.rst).
+//! DAMON, the kernel's data access monitor (Documentation/admin-guide/mm/damon/usage.rst).
 
 mod reclaim;
 mod watch;

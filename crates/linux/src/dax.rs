@@ -1,4 +1,4 @@
-//! Memory that Linux does not use itself, as devices of device-dax (Documentation/ABI/testing/sysfs-bus-dax).
+//! Memory that Linux does not manage, as device-dax devices (Documentation/ABI/testing/sysfs-bus-dax).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,21 @@ const DRIVER: &str = "/sys/bus/dax/drivers/device_dax";
 /// A device, such as `dax0.0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its name, in `/dev`, too.
+    /// Its name, also in `/dev`.
     pub name: String,
-    /// Its memory.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// What more devices in its region could have; 0 if that cannot be divided.
+    /// Free bytes for further devices in its region; 0 if the region cannot be divided.
     pub left: u64,
-    /// What addresses and offsets of mappings are multiples of.
+    /// The alignment of addresses and offsets of mappings.
     pub align: u64,
-    /// The NUMA node it is nearest to.
+    /// The nearest NUMA node.
     pub node: u32,
-    /// Whether its region can be divided. Then this is the region's first device, `daxN.0`, which is always there.
+    /// Whether its region can be divided. Then this is the region's first device, `daxN.0`, which always exists.
     pub dynamic: bool,
 }
 
-/// The devices that can be taken: none that the kernel uses as memory of its own, and of a region that can be divided the first
-/// alone, with memory or without.
+/// The usable devices: not those that the kernel uses as its own memory, and of a divisible region only the first one, even without memory.
 pub fn devices() -> Vec<Device> {
     let entries = fs::read_dir(DEVICES).into_iter().flatten().flatten();
     let mut found: Vec<Device> = entries.filter_map(|entry| device(entry.file_name().to_str()?)).collect();
@@ -34,12 +33,12 @@ pub fn devices() -> Vec<Device> {
     found
 }
 
-/// Whether there is a device of this name, with memory or without.
-pub fn is_there(name: &str) -> bool {
+/// Whether a device of this name exists, with memory or without.
+pub fn exists(name: &str) -> bool {
     directory(name).exists()
 }
 
-/// Takes all memory from a device of a dynamic region, so that others can be made of it. Its mappings end.
+/// Removes all memory from a device of a divisible region, for use by others. Its mappings end.
 ///
 /// # Errors
 /// [`Error::Write`] without root.
@@ -48,19 +47,19 @@ pub fn clear(name: &str) -> Result<(), Error> {
     file::write(&directory(name).join("size"), "0")
 }
 
-/// Gives memory to a device without, and lets it be mapped.
+/// Gives memory to an empty device, and enables mapping it.
 ///
 /// # Errors
-/// [`Error::Write`] without root, or if its region has not so much.
+/// [`Error::Write`] without root, or if its region has less memory.
 pub fn fill(name: &str, bytes: u64) -> Result<(), Error> {
     file::write(&directory(name).join("size"), &bytes.to_string())?;
     bind(name)
 }
 
-/// A new device in the region of another; its name. What had the memory before cannot reach it through what it kept open.
+/// Creates a device in the region of another; returns its name. Earlier users of the memory cannot access it through descriptors they kept.
 ///
 /// # Errors
-/// [`Error::Write`] without root, or if the region has not so much.
+/// [`Error::Write`] without root, or if the region has less memory.
 pub fn create(beside: &str, bytes: u64) -> Result<String, Error> {
     let create = region(beside).join("create");
     file::write(&create, "1")?;
@@ -71,7 +70,7 @@ pub fn create(beside: &str, bytes: u64) -> Result<String, Error> {
     Ok(name)
 }
 
-/// Removes a device that [`create`] made; its mappings end.
+/// Removes a device that [`create`] created; its mappings end.
 ///
 /// # Errors
 /// [`Error::Write`] without root.
@@ -89,18 +88,18 @@ pub fn rebind(name: &str) -> Result<(), Error> {
     bind(name)
 }
 
-/// The devices in the region of one, itself left out.
+/// The other devices in the region of one.
 pub fn beside(name: &str) -> Vec<String> {
     let parent = directory(name).canonicalize().ok().and_then(|dir| dir.parent().map(Path::to_path_buf));
     let dirs = parent.and_then(|parent| file::subdirectories(&parent).ok()).unwrap_or_default();
     let names = dirs.iter().filter_map(|dir| dir.file_name()?.to_str());
-    let devices = names.filter(|other| other.starts_with("dax") && is_there(other) && *other != name);
+    let devices = names.filter(|other| other.starts_with("dax") && exists(other) && *other != name);
     devices.map(String::from).collect()
 }
 
 fn device(name: &str) -> Option<Device> {
     let dir = directory(name);
-    // One without memory is bound to no driver.
+    // A device without memory is bound to no driver.
     let driver = fs::read_link(dir.join("driver")).ok();
     if driver.is_some_and(|driver| !driver.ends_with("device_dax")) {
         return None;
@@ -125,7 +124,7 @@ fn bind(name: &str) -> Result<(), Error> {
     file::write(&Path::new(DRIVER).join("bind"), name)
 }
 
-/// One that is not bound is as it should be.
+/// An unbound device needs no change.
 fn unbind(name: &str) -> Result<(), Error> {
     if directory(name).join("driver").exists() { file::write(&Path::new(DRIVER).join("unbind"), name) } else { Ok(()) }
 }
@@ -134,7 +133,7 @@ fn directory(name: &str) -> PathBuf {
     Path::new(DEVICES).join(name)
 }
 
-/// Its files stand beside the devices, whose directories are links.
+/// The files of the region are beside the devices, whose directories are links.
 fn region(name: &str) -> PathBuf {
     let dir = directory(name).canonicalize().unwrap_or_else(|_| directory(name));
     dir.parent().unwrap_or(Path::new("/")).join("dax_region")

@@ -1,5 +1,5 @@
-//! Delay accounting: the time tasks wait for block I/O (Documentation/accounting/delay-accounting.rst). Off by default since
-//! Linux 5.14, because it costs a clock read per switch; tasks count only what happens while it is on.
+//! Delay accounting: the time that tasks wait for block I/O (Documentation/accounting/delay-accounting.rst). Off by default since Linux
+//! 5.14, because it costs a clock read per switch; tasks count only delays while it is on.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::{Error, file};
 
 const SYSCTL: &str = "kernel.task_delayacct";
 
-/// Switches it on until the guard, and that of every other bursar that asked for it, is dropped. `None`: it was on already, or
-/// this kernel counts always (before 5.14).
+/// Enables it until the guard, and that of every other bursar that enabled it, is dropped. `None`: it was on already, or this kernel always
+/// counts (before 5.14).
 ///
 /// # Errors
 /// [`Error::Write`] without root.
@@ -20,8 +20,8 @@ pub fn enable(journal: &Journal) -> Result<Option<Guard>, Error> {
     journal.sysctl_unless_set(SYSCTL, "1")
 }
 
-/// Whether tasks' block I/O delay is counted now; `None` if this kernel has no switch (before 5.14: counted unless it was
-/// started with `nodelayacct`, or it was built without).
+/// Whether tasks' block I/O delay is counted now; `None` if this kernel has no switch (before 5.14 it is counted unless the kernel was
+/// started with `nodelayacct`, or built without it).
 pub fn is_on() -> Option<bool> {
     file::number(Path::new("/proc/sys/kernel/task_delayacct")).map(|value| value != 0)
 }

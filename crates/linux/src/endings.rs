@@ -1,8 +1,7 @@
-//! Ending processes that do not want to end: those that ignore SIGTERM, have left their session, or fork faster than they
-//! are found.
+//! Ends processes that resist: those that ignore SIGTERM, have left their session, or fork faster than they are found.
 //!
-//! A process that was sent SIGSTOP cannot fork any more. So all are stopped first, in repeated scans until no new one is found,
-//! and only then killed. Where the kernel can kill a whole cgroup at once, [`crate::cgroup`] lets it do so before.
+//! A process that was sent SIGSTOP cannot fork any more. Therefore all processes are stopped first, by repeated scans until no new one is
+//! found, and then killed. Where the kernel can kill a whole cgroup at once, [`crate::cgroup`] lets it do so first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -11,38 +10,38 @@ use rustix::process::{getpid, getpriority_process, setpriority_process};
 
 use crate::{Error, procfs, signals, wait};
 
-/// A process that was killed may need to free gigabytes before it is gone.
+/// A killed process may need to free gigabytes before it is gone.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest time in which all are to be stopped. Those that are not by then are killed as they are.
+/// Time limit for stopping all of them. Others are then killed without.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
-/// So many scans in a row must find nothing: a process that forks and ends may escape one with its child.
+/// Number of consecutive scans that must find nothing: a process that forks and ends may escape one scan with its child.
 const EMPTY_SCANS: u32 = 5;
-/// The time between two scans for processes that are just ending.
+/// Time between scans for processes that are exiting.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The PIDs given last that are looked at before all others: a process that forks and ends at once is among them.
+/// Number of recent PIDs checked before all others: a process that forks and ends at once is among them.
 const NEWEST: i32 = 8;
-/// The highest priority, so that many processes that run do not keep this one from ending them.
+/// The highest priority, so that many running processes do not delay this one.
 const URGENT: i32 = -20;
-/// Processes that an error names.
+/// Maximum number of processes that an error names.
 const NAMED: usize = 3;
 
-/// What descends from a process and was not there when this was made. Orphans count if the process is their reaper.
+/// Descendants of a process, except those that existed when this was made. Orphans count if the process is their reaper.
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: i32,
-    /// PID and start of what was there before.
+    /// PID and start time of processes that existed before.
     before: BTreeSet<(i32, u64)>,
 }
 
 impl Tree {
-    /// What will descend from this process, which must [adopt orphans](crate::children::adopt_orphans).
+    /// The later descendants of this process, which must [adopt orphans](crate::children::adopt_orphans).
     pub fn new() -> Tree {
         let root = getpid().as_raw_nonzero().get();
         let start = |pid| Some((pid, procfs::stat(pid).ok()?.starttime));
         Tree { root, before: procfs::descendants(root).into_iter().filter_map(start).collect() }
     }
 
-    /// All that descends from a child of this process.
+    /// All descendants of a child of this process.
     pub fn beneath(child: i32) -> Tree {
         Tree { root: child, before: BTreeSet::new() }
     }
@@ -57,13 +56,13 @@ impl Tree {
     /// Kills all its processes with SIGKILL and waits until they are gone.
     ///
     /// # Errors
-    /// [`Error::NotEnded`]: this process has no right to end some, or they are still there after 20 s.
+    /// [`Error::NotEnded`]: this process may not signal some, or they still exist after 20 s.
     pub fn kill_all(&self) -> Result<(), Error> {
         let is_own = self.root == getpid().as_raw_nonzero().get();
         end(|each| self.scan(each), || is_own && !wait::has_children())
     }
 
-    /// Shows each process as soon as it is found, the newest first.
+    /// Passes on each process as soon as it is found, the newest first.
     fn scan(&self, each: &mut dyn FnMut(i32)) {
         let mut found = BTreeMap::new();
         let mut see = |pid: i32| {
@@ -105,8 +104,8 @@ impl Default for Tree {
     }
 }
 
-/// Ends all that scans show: stops them, kills them, and waits until nothing is left. `is_over`: whether it is certain that
-/// nothing is; otherwise several scans have to find nothing.
+/// Ends all processes that scans find: stops them, kills them, and waits until none is left. `is_over`: whether it is certain that none is
+/// left; otherwise several scans must find nothing.
 pub(crate) fn end(mut scan: impl FnMut(&mut dyn FnMut(i32)), is_over: impl Fn() -> bool) -> Result<(), Error> {
     let _urgent = Urgent::begin();
     stop(&mut scan);
@@ -139,7 +138,7 @@ fn stop(scan: &mut impl FnMut(&mut dyn FnMut(i32))) {
     while quiet < EMPTY_SCANS && begun.elapsed() < STOP_PATIENCE {
         let before = known.len();
         scan(&mut |pid| {
-            // Those that another one has continued meanwhile, too.
+            // Includes those that another process has continued meanwhile.
             let _ = signals::send(pid, libc::SIGSTOP);
             known.insert(pid);
         });
@@ -156,7 +155,7 @@ fn not_ended(left: &BTreeSet<i32>, is_refused: bool) -> Error {
     Error::NotEnded { processes: names.join(", "), is_refused }
 }
 
-/// While it lives, this thread has the highest priority, if it has the right to.
+/// Raises this thread to the highest priority while it lives, if permitted.
 struct Urgent(i32);
 
 impl Urgent {

@@ -1,10 +1,10 @@
-//! Folders that variables of the environment name.
+//! Folders named by environment variables.
 
 use std::env;
 use std::path::PathBuf;
 
-/// What a variable names, if that is a whole path. An empty one names nothing, and a relative one would mean whatever folder bursar is
-/// started in: the XDG specification ignores both.
+/// The folder that a variable names, if its path is absolute. Empty and relative paths are ignored, as the XDG specification demands: a
+/// relative one would depend on the current folder.
 pub fn folder(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

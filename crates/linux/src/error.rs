@@ -1,4 +1,4 @@
-//! What can go wrong, as sentences that a person can act on.
+//! Errors, as messages that say what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ pub enum Error {
     Write {
         /// Which file.
         path: PathBuf,
-        /// What was to be written.
+        /// The value.
         value: String,
         /// Why.
         source: io::Error,
     },
-    /// A directory could not be made.
+    /// A directory could not be created.
     #[error("cannot create {path}: {source}{}", hint(path, source))]
     Create {
         /// Which directory.
@@ -48,7 +48,7 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A kernel file does not read as documented.
+    /// A kernel file does not have the documented format.
     #[error("{path} does not read as expected: {line:?}; please report this with the output of `uname -r`")]
     Format {
         /// Which file.
@@ -56,10 +56,10 @@ pub enum Error {
         /// The line at fault.
         line: String,
     },
-    /// The path names no cgroup with a memory controller.
+    /// The path is not a cgroup with a memory controller.
     #[error("{0} is not a cgroup with a memory controller; `cat /proc/PID/cgroup` shows the cgroup of a process")]
     NotAMemoryCgroup(PathBuf),
-    /// The path names a threaded cgroup.
+    /// The path is a threaded cgroup.
     #[error(
         "{path} is a threaded cgroup, which has no memory controller: the memory of its threads' processes is charged to {domain}; \
          name that one"
@@ -70,7 +70,7 @@ pub enum Error {
         /// The root of its threaded domain.
         domain: PathBuf,
     },
-    /// Swap is in use and this kernel cannot forbid it to a cgroup.
+    /// Swap is in use, and this kernel cannot forbid it to a cgroup.
     #[error(
         "{0} has no swap limit, so its processes may swap: the kernel was built without accounting of swap, or started without \
          swapaccount=1{way_out}",
@@ -92,7 +92,7 @@ pub enum Error {
     NotEnded {
         /// PIDs and names.
         processes: String,
-        /// Whether the kernel refuses to let this process signal them.
+        /// Whether the kernel does not let this process signal them.
         is_refused: bool,
     },
     /// A system call failed.
@@ -103,16 +103,16 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// Another bursar moves this limit.
-    #[error("{0} is moved by another bursar; end that one first")]
+    /// Another bursar controls this limit.
+    #[error("another bursar controls {0}; end that one first")]
     InUse(PathBuf),
-    /// systemd did not do as asked.
-    #[error("systemd did not make a scope for the job: {0}")]
+    /// systemd refused or failed.
+    #[error("systemd did not create a scope for the job: {0}")]
     Systemd(String),
 }
 
 impl Error {
-    /// The error of the kernel beneath, if there is one.
+    /// The errno of the cause, if there is one.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Error::Read { source, .. }
@@ -125,13 +125,13 @@ impl Error {
     }
 }
 
-/// What makes a limit on swap needless, where this user can do that.
+/// Advice that makes a limit on swap unnecessary, where this user can follow it.
 fn swapoff() -> String {
     let command = becoming_root::command(Capability::SysAdmin, "swapoff -a");
-    command.map(|command| format!("; `{command}` makes one needless")).unwrap_or_default()
+    command.map(|command| format!("; `{command}` makes a limit on swap unnecessary")).unwrap_or_default()
 }
 
-/// What else can be said of a file that could not be made or written.
+/// An additional hint for a file that could not be created or written.
 fn hint(path: &Path, source: &io::Error) -> &'static str {
     match source.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => match (is_of_cgroup(path), becoming_root::helps(Capability::SysAdmin)) {
@@ -146,7 +146,7 @@ fn hint(path: &Path, source: &io::Error) -> &'static str {
     }
 }
 
-/// Whether it is in a cgroup hierarchy, or is a cgroup that could not be made.
+/// Whether it is in a cgroup hierarchy, or is a cgroup that could not be created.
 fn is_of_cgroup(path: &Path) -> bool {
     // `linux/magic.h`: CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC.
     const MAGIC: [FsWord; 2] = [0x0027_e0eb, 0x6367_7270];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_is_spoken_of_for_files_of_cgroups_alone() {
+    fn hints_about_cgroups_are_only_for_files_of_cgroups() {
         assert!(!refused("/proc/self/clear_refs").contains("cgroup"));
         assert!(!refused("/proc/sys/vm/drop_caches").contains("cgroup"));
         for mount in crate::mounts::own().iter().filter(|mount| mount.kind.starts_with("cgroup")) {
@@ -174,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn root_is_advised_no_sudo() {
+    fn root_is_not_advised_to_use_sudo() {
         if rustix::process::geteuid().is_root() {
             let not_ended = Error::NotEnded { processes: "7 (x)".into(), is_refused: true };
             let unlimited = Error::SwapUnlimited("/x".into());
             let all = [not_ended.to_string(), unlimited.to_string(), refused("/proc/sys/vm/drop_caches")];
-            assert!(all.iter().all(|told| !told.contains("sudo") && !told.contains("root")), "{all:?}");
+            assert!(all.iter().all(|hint| !hint.contains("sudo") && !hint.contains("root")), "{all:?}");
         }
     }
 }

@@ -19,24 +19,24 @@ use crate::{bpf, file, perf, procfs};
 
 pub use counted::Counted;
 
-/// Where the figures of [`Tracer`] come from.
+/// The source of [`Tracer`]'s figures.
 pub const RUNG: &str = "exception tracepoints and fault events (BPF)";
 
-/// Why faults are not timed.
+/// Why faults cannot be timed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The programs do not serve.
+    /// The BPF programs cannot be used.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
-    /// The begin of a fault cannot be seen.
+    /// The start of a fault is not visible.
     #[error("this kernel does not have the tracepoint {0}, which is x86's")]
     NoTracepoint(&'static str),
-    /// The end of a fault cannot be seen.
+    /// The end of a fault is not visible.
     #[error("perf_event_open refuses the events that end a fault: {0}; they need CAP_PERFMON")]
     NoEvents(std::io::Error),
-    /// Its own cost could not be measured.
-    #[error("what following faults costs could not be measured: {0}")]
+    /// The tracer's own cost could not be measured.
+    #[error("the cost of tracing faults could not be measured: {0}")]
     Calibration(std::io::Error),
 }
 
@@ -46,7 +46,7 @@ pub struct Tracer {
     links: Vec<Link>,
     cost: TracerCost,
     timeline: Timeline,
-    /// The last moment that was taken in.
+    /// The last moment that was read.
     last_moment: u64,
 }
 
@@ -108,7 +108,7 @@ pub fn available() -> Result<(), Error> {
 }
 
 impl Tracer {
-    /// Loads the programs, measures what they cost and attaches them. Nothing is followed yet.
+    /// Loads the programs, measures their cost and attaches them. No process is followed yet.
     ///
     /// # Errors
     /// Why faults cannot be timed here.
@@ -119,7 +119,7 @@ impl Tracer {
         Ok(Tracer { object, links, cost, timeline: Timeline::default(), last_moment })
     }
 
-    /// From now on the process's faults are timed, with those of all threads and processes that it starts.
+    /// Times the faults of this process from now on, with those of all threads and processes that it starts.
     ///
     /// # Errors
     /// [`bpf::Error::Follow`].
@@ -127,7 +127,7 @@ impl Tracer {
         follow(&self.object, pid)
     }
 
-    /// Takes in the faults over time; to be called at least every few seconds, or they are lost to the time line.
+    /// Reads the faults over time; must be called every few seconds, else the time line lacks some.
     ///
     /// # Errors
     /// [`bpf::Error::Read`].
@@ -135,7 +135,7 @@ impl Tracer {
         self.take_moments(procfs::monotonic_ns() >> MOMENT_LOG2)
     }
 
-    /// Takes in the moments before `end`.
+    /// Reads the moments before `end`.
     fn take_moments(&mut self, end: u64) -> Result<(), Error> {
         let moments = map(&self.object, "moments")?;
         for number in self.last_moment.max(end.saturating_sub(MOMENTS))..end {
@@ -150,7 +150,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Stops, and tells what was seen. Times are since `origin_ns` of CLOCK_MONOTONIC.
+    /// Stops, and returns the results. Times are since `origin_ns` of CLOCK_MONOTONIC.
     ///
     /// # Errors
     /// [`bpf::Error::Read`].
@@ -204,7 +204,7 @@ fn load() -> Result<Object, Error> {
         }
     }
     if !has_swap() {
-        // Every fault passes it, and it tells swap-ins alone.
+        // Every fault passes this program, and only swap-ins are reported by it.
         let swap_ins = PROGRAMS.iter().zip(&mut there).find(|((name, ..), _)| *name == "rss_changes");
         swap_ins.into_iter().for_each(|(_, there)| *there = false);
     }
@@ -216,9 +216,9 @@ fn load() -> Result<Object, Error> {
     opened.load().map_err(|error| bpf::Error::Refused(error).into())
 }
 
-/// Below its heading, `/proc/swaps` has a line for each.
+/// Below its heading, `/proc/swaps` has a line for each device.
 fn has_swap() -> bool {
-    file::read_if_there(std::path::Path::new("/proc/swaps")).is_none_or(|swaps| swaps.lines().count() > 1)
+    file::read_if_present(std::path::Path::new("/proc/swaps")).is_none_or(|swaps| swaps.lines().count() > 1)
 }
 
 fn attach(object: &Object) -> Result<Vec<Link>, Error> {
@@ -237,7 +237,7 @@ fn attach(object: &Object) -> Result<Vec<Link>, Error> {
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
                 event => event.map_err(Error::NoEvents)?,
             };
-            // The link has the descriptor from here on.
+            // From here on the link owns the descriptor.
             links.push(program.attach_perf_event(event.into_raw_fd()).map_err(bpf::Error::Refused)?);
         }
     }
@@ -260,7 +260,7 @@ fn follow(object: &Object, pid: i32) -> Result<(), Error> {
 
 /// `struct settings`.
 fn set(object: &Object, fixed_ns: i64, inner_ns: u64) -> Result<(), Error> {
-    let huge = file::read_if_there(std::path::Path::new("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"));
+    let huge = file::read_if_present(std::path::Path::new("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"));
     let huge: u64 = huge.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(2 << 20);
     let order = (huge / procfs::page_bytes()).max(1).ilog2();
     let namespace = procfs::inner_pid_namespace().unwrap_or(0);
@@ -269,7 +269,7 @@ fn set(object: &Object, fixed_ns: i64, inner_ns: u64) -> Result<(), Error> {
     Ok(map(object, "settings")?.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(bpf::Error::Read)?)
 }
 
-/// The u64s of a C structure one after the other; what is beyond its end reads as 0.
+/// Reads consecutive u64s of a C structure; those beyond its end read as 0.
 struct Words<'a>(&'a [u8]);
 
 impl Words<'_> {
@@ -400,7 +400,7 @@ impl Raw {
     }
 }
 
-/// `struct call_figures` of a kind of call, summed over the processors; `None`: there was none.
+/// `struct call_figures` of a kind of call, summed over the processors; `None`: no calls.
 fn calls(object: &Object, kind: u32) -> Result<Option<CallFigures>, Error> {
     let mut sum = CallFigures::default();
     let seconds = |ns: u64| ns as f64 / 1e9;
@@ -447,11 +447,11 @@ fn slowest(bytes: &[u8], origin_ns: u64) -> Vec<SlowFault> {
     (0..used.min(SLOWEST as u32)).map(fault).collect()
 }
 
-/// Faults over time: as fine as the programs tell until that would be too much, then twice as coarse each time.
+/// Faults over time: in the programs' resolution while that fits, then half as fine each time.
 #[derive(Default)]
 struct Timeline {
     first: Option<u64>,
-    /// Each is 2^this of the programs' moments.
+    /// Each moment is 2^this of the programs' moments.
     coarseness: u32,
     moments: Vec<[u64; 3]>,
 }
@@ -479,7 +479,7 @@ impl Timeline {
         *own = [own[0] + count, own[1] + sum, own[2].max(max)];
     }
 
-    /// Their length in seconds, and those in which there were any faults.
+    /// The length of a moment in seconds, and the moments with faults.
     fn finish(self, origin_ns: u64) -> (f64, Vec<FaultMoment>) {
         let length_ns = 1u64 << (MOMENT_LOG2 + self.coarseness);
         let first_ns = self.first.unwrap_or(0) << MOMENT_LOG2;
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_no_panic() {
+    fn cut_structures_cause_no_panic() {
         assert_eq!(slowest(&[], 0), []);
         let mut one = vec![0; 16];
         one[8] = 1;

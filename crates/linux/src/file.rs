@@ -1,4 +1,4 @@
-//! Kernel files: small, read in one go, written in one go.
+//! Kernel files: small, read and written in one system call.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// The whole file. Not `fs::read_to_string`: it asks for the size first, which kernel files do not know.
+/// The whole file. Not `fs::read_to_string`, which asks for the size first: kernel files have none.
 pub fn read(path: &Path) -> Result<String, Error> {
     let mut text = String::with_capacity(4096);
     File::open(path)
@@ -15,17 +15,17 @@ pub fn read(path: &Path) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The file if it is there and readable.
-pub fn read_if_there(path: &Path) -> Option<String> {
+/// The file, if it exists and is readable.
+pub fn read_if_present(path: &Path) -> Option<String> {
     read(path).ok()
 }
 
-/// A file that holds one number; `None` if it is not there or holds a word such as `max`.
+/// A file with one number; `None` if it does not exist or contains a word such as `max`.
 pub fn number(path: &Path) -> Option<u64> {
-    read_if_there(path)?.trim().parse().ok()
+    read_if_present(path)?.trim().parse().ok()
 }
 
-/// One `write` call, as kernel files need. The file must be there.
+/// One `write` call, as kernel files require. The file must exist.
 pub fn write(path: &Path, value: &str) -> Result<(), Error> {
     OpenOptions::new()
         .write(true)
@@ -34,7 +34,7 @@ pub fn write(path: &Path, value: &str) -> Result<(), Error> {
         .map_err(|source| Error::Write { path: path.into(), value: value.into(), source })
 }
 
-/// The same, and given up when a signal comes, which `write_all` does not.
+/// The same, but a signal interrupts it, unlike `write_all`.
 pub fn write_or_give_up(path: &Path, value: &str) -> Result<(), Error> {
     OpenOptions::new()
         .write(true)
@@ -43,7 +43,7 @@ pub fn write_or_give_up(path: &Path, value: &str) -> Result<(), Error> {
         .map_err(|source| Error::Write { path: path.into(), value: value.into(), source })
 }
 
-/// Whether we may write it, read-only mounts considered.
+/// Whether this process may write it, considering read-only mounts.
 pub fn is_writable(path: &Path) -> bool {
     rustix::fs::accessat(rustix::fs::CWD, path, rustix::fs::Access::WRITE_OK, rustix::fs::AtFlags::EACCESS).is_ok()
 }

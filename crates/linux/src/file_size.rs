@@ -1,11 +1,11 @@
-//! Files that may not grow further (`ulimit -f`).
+//! The limit on file sizes (`ulimit -f`).
 
 use std::ptr;
 
-/// To write beyond the limit is an error from now on (`EFBIG`), as on a full disk, and no longer the end of this process.
-/// What it starts finds the signal as this process found it.
+/// Makes writing beyond the limit an error (`EFBIG`), like a full disk, instead of ending this process. Its children get the signal's
+/// action as this process found it.
 pub fn limit_is_an_error() {
-    // SAFETY: the actions are whole, and the handler does nothing; a handler does not outlive exec.
+    // SAFETY: the actions are complete, and the handler does nothing; a handler does not outlive exec.
     unsafe {
         let mut found: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGXFSZ, ptr::null(), &raw mut found);

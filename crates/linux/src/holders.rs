@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::{file, procfs};
 
-/// A file, whatever it is called: device and inode.
+/// A file, independent of its path: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
     /// `st_dev`.
@@ -16,7 +16,7 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// A process and what it has of the files asked for.
+/// A process, and which of the requested files it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Its PID.
@@ -25,20 +25,20 @@ pub struct Holder {
     pub uid: u32,
     /// Its command name.
     pub command: String,
-    /// Which files.
+    /// The files it holds.
     pub files: BTreeSet<FileId>,
 }
 
 impl FileId {
-    /// Of a path; `None` if there is nothing.
+    /// The file at a path; `None` if there is none.
     pub fn of(path: &Path) -> Option<FileId> {
         let found = fs::metadata(path).ok()?;
         Some(FileId { device: found.dev(), inode: found.ino() })
     }
 }
 
-/// All processes but this one that have one of these files open or mapped, as far as this user may look (root: all of them).
-/// Takes milliseconds for hundreds of processes.
+/// All other processes that have one of these files open or mapped, as far as this user may read them (root: all). Takes milliseconds for
+/// hundreds of processes.
 pub fn holders(files: &BTreeSet<FileId>) -> Vec<Holder> {
     let own = std::process::id() as i32;
     procfs::processes().into_iter().filter(|pid| *pid != own).filter_map(|pid| holder(pid, files)).collect()
@@ -52,19 +52,19 @@ fn holder(pid: i32, files: &BTreeSet<FileId>) -> Option<Holder> {
     if found.is_empty() {
         return None;
     }
-    // Not the owner of the directory: that is root, where a process may not be traced.
-    let status = file::read_if_there(Path::new(&format!("{dir}/status")))?;
+    // Not the owner of the directory, which is root where a process may not be traced.
+    let status = file::read_if_present(Path::new(&format!("{dir}/status")))?;
     let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()?;
     Some(Holder { pid, uid, command: procfs::stat(pid).ok()?.comm, files: found })
 }
 
 /// The files that a process has mapped; none if it may not be read.
 pub(crate) fn mapped_files(pid: i32) -> BTreeSet<FileId> {
-    let maps = file::read_if_there(Path::new(&format!("/proc/{pid}/maps"))).unwrap_or_default();
+    let maps = file::read_if_present(Path::new(&format!("/proc/{pid}/maps"))).unwrap_or_default();
     maps.lines().filter_map(mapped).collect()
 }
 
-/// `7f…-7f… rw-s 00000000 00:2f 1234   /path`, the device as major and minor number in hexadecimal digits.
+/// Parses `7f…-7f… rw-s 00000000 00:2f 1234   /path`, with the device's major and minor number in hexadecimal.
 fn mapped(line: &str) -> Option<FileId> {
     let mut fields = line.split_ascii_whitespace();
     let (major, minor) = fields.nth(3)?.split_once(':')?;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_holds_what_it_has_open_and_what_it_has_mapped() {
+    fn a_process_holds_its_open_and_mapped_files() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let wanted = BTreeSet::from([FileId::of(file.path()).unwrap()]);
         let mut child =

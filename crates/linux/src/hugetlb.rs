@@ -1,5 +1,4 @@
-//! Huge pages of hugetlb: how many a node has, more or fewer of them, and the file system they are taken from
-//! (Documentation/admin-guide/mm/hugetlbpage.rst).
+//! hugetlb pages: their number per node, changing it, and the file system for them (Documentation/admin-guide/mm/hugetlbpage.rst).
 
 use std::ffi::CString;
 use std::fs::File;
@@ -13,13 +12,13 @@ use crate::{Error, file, mounts, numa};
 /// Pages of one size on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// Reserved for good: what `nr_hugepages` was set to. Surplus pages, which vanish when they are freed, are not among them.
+    /// Persistent pages, as set by `nr_hugepages`, without surplus pages, which vanish when they are freed.
     pub persistent: u64,
-    /// Free.
+    /// Free pages.
     pub free: u64,
 }
 
-/// The sizes of huge pages that this kernel has, in bytes, ascending.
+/// The huge page sizes of this kernel in bytes, ascending.
 pub fn page_sizes() -> Vec<u64> {
     let dirs = file::subdirectories(Path::new("/sys/kernel/mm/hugepages")).unwrap_or_default();
     let size = |dir: &PathBuf| dir.file_name()?.to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok();
@@ -31,7 +30,7 @@ pub fn page_sizes() -> Vec<u64> {
 /// The pages of a node.
 ///
 /// # Errors
-/// [`Error::Read`] if there is no such node, or no such size.
+/// [`Error::Read`] if the node or the size does not exist.
 pub fn pages(node: u32, page_bytes: u64) -> Result<Pages, Error> {
     let number = |name: &str| -> Result<u64, Error> {
         let path = directory(node, page_bytes).join(name);
@@ -44,7 +43,7 @@ pub fn pages(node: u32, page_bytes: u64) -> Result<Pages, Error> {
     })
 }
 
-/// Held while the number of pages is read, changed and written: one bursar at a time.
+/// A lock for reading, changing and writing the number of pages: one bursar at a time.
 ///
 /// # Errors
 /// [`Error::Read`] if the kernel has no huge pages.
@@ -57,8 +56,8 @@ pub fn lock() -> Result<File, Error> {
     locked.map_err(|source| Error::Read { path: path.into(), source })
 }
 
-/// Asks for so many persistent pages on a node. The kernel gives what it can: [`pages`] says how many. Fewer than are in use
-/// makes these surplus.
+/// Requests this many persistent pages on a node. The kernel provides what it can, see [`pages`]. If fewer than are in use are requested,
+/// the excess becomes surplus.
 ///
 /// # Errors
 /// [`Error::Write`] without root.
@@ -66,10 +65,10 @@ pub fn set_persistent(node: u32, page_bytes: u64, pages: u64) -> Result<(), Erro
     file::write(&directory(node, page_bytes).join("nr_hugepages"), &pages.to_string())
 }
 
-/// Moves memory together on all nodes, so that there are more huge pages to be had. Takes seconds.
+/// Compacts memory on all nodes, which makes more huge pages available. Takes seconds.
 ///
 /// # Errors
-/// [`Error::Write`] without root, or where the kernel does not compact.
+/// [`Error::Write`] without root, or if the kernel cannot compact.
 pub fn compact() -> Result<(), Error> {
     file::write(Path::new("/proc/sys/vm/compact_memory"), "1")
 }
@@ -77,7 +76,7 @@ pub fn compact() -> Result<(), Error> {
 /// Mounts a hugetlbfs that only root may enter.
 ///
 /// # Errors
-/// [`Error::System`] without root, or if the kernel has no such pages.
+/// [`Error::System`] without root, or if the kernel has no pages of this size.
 pub fn mount(dir: &Path, page_bytes: u64) -> Result<(), Error> {
     let options = CString::new(format!("pagesize={page_bytes},mode=0700")).unwrap_or_default();
     rustix::mount::mount("bursar", dir, "hugetlbfs", MountFlags::NOSUID | MountFlags::NODEV, &*options).map_err(
@@ -91,7 +90,7 @@ pub fn is_mounted(dir: &Path) -> bool {
     mounts::own().iter().any(|mount| mount.point == dir && mount.kind == "hugetlbfs")
 }
 
-/// Unmounts it; what is open there stays with those who have it until they close it.
+/// Unmounts it; open files stay until they are closed.
 ///
 /// # Errors
 /// [`Error::System`] without root, or if nothing is mounted there.
@@ -100,7 +99,7 @@ pub fn unmount(dir: &Path) -> Result<(), Error> {
         .map_err(|error| Error::System { what: format!("unmounting {}", dir.display()), source: error.into() })
 }
 
-/// A kernel without NUMA has the machine's files alone.
+/// A kernel without NUMA has only the machine's files.
 fn directory(node: u32, page_bytes: u64) -> PathBuf {
     let name = format!("hugepages/hugepages-{}kB", page_bytes >> 10);
     let of_node = numa::directory(node);

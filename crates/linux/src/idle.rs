@@ -1,4 +1,4 @@
-//! Processors that have nothing to do.
+//! Idle processors.
 
 use std::path::Path;
 use std::thread;
@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use crate::file;
 
-/// Looks within one call, at most.
+/// Maximum number of samples per call.
 const LOOKS: usize = 5;
-/// So many that find the same are the median, whatever the others would find.
+/// If this many samples are equal, they are the median, whatever the others would be.
 const ENOUGH: usize = LOOKS / 2 + 1;
 const BETWEEN: Duration = Duration::from_millis(1);
 
-/// Processors that this process may use and that nobody does, beside the caller: the median of a few looks within some
-/// milliseconds.
+/// Idle processors among those that this process may use, beside the caller: the median of a few samples within some milliseconds.
 pub fn processors() -> f64 {
     let all = thread::available_parallelism().map_or(1, usize::from) as f64;
     median(|number| {
@@ -24,7 +23,7 @@ pub fn processors() -> f64 {
     })
 }
 
-/// Of what looks find, of which there are no more than it takes.
+/// The median of samples, taking no more than needed.
 fn median(look: impl FnMut(usize) -> f64) -> f64 {
     let mut found = Vec::with_capacity(LOOKS);
     for new in (0..LOOKS).map(look) {
@@ -37,9 +36,9 @@ fn median(look: impl FnMut(usize) -> f64) -> f64 {
     found[LOOKS / 2]
 }
 
-/// Threads that run or want to, the caller's own included.
+/// Threads that run or want to, including the caller.
 fn running() -> Option<f64> {
-    let text = file::read_if_there(Path::new("/proc/stat"))?;
+    let text = file::read_if_present(Path::new("/proc/stat"))?;
     text.lines().find_map(|line| line.strip_prefix("procs_running "))?.trim().parse().ok()
 }
 
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_looks_are_taken_than_tell_the_median() {
+    fn no_more_samples_are_taken_than_the_median_needs() {
         for (finds, expected, taken) in [
             ([1.0, 1.0, 1.0, 0.0, 0.0], 1.0, 3),
             ([1.0, 0.0, 1.0, 1.0, 0.0], 1.0, 4),
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_runs() {
+    fn the_caller_counts_as_running() {
         assert!(running().unwrap() >= 1.0);
         let all = thread::available_parallelism().unwrap().get() as f64;
         assert!((0.0..all).contains(&processors()));

@@ -1,8 +1,8 @@
-//! Every change that outlives bursar is written down before it is made, so that it can be undone by whoever comes next.
+//! Every change that outlives bursar is recorded before it is made, so that the next bursar can undo it.
 //!
-//! One file per bursar, in a directory that only its user can enter. Each line is a change or the news that it was undone. Its
-//! owner is named by PID, start time, boot and PID namespace, so that a dead owner is told from a living one with the same PID. A
-//! setting that several bursars have changed is put back by the last of them.
+//! One file per bursar, in a directory that only its user can enter. Each line records a change, or that it was undone. The owner is
+//! identified by PID, start time, boot and PID namespace, so that a dead owner is not mistaken for a living process with the same PID. A
+//! setting that several bursars have changed is restored by the last of them.
 
 mod change;
 mod files;
@@ -36,7 +36,7 @@ pub struct Guard {
     undone: bool,
 }
 
-/// A change that others have to undo: it stays in the journal until they say so.
+/// A change that other code has to undo: it stays in the journal until [`Note::undone`].
 #[derive(Debug)]
 pub struct Note {
     journal: Journal,
@@ -54,8 +54,8 @@ struct Inner {
 }
 
 impl Journal {
-    /// Opens the journal of this process: in `/run/bursar` for root, else in `$XDG_RUNTIME_DIR/bursar`, else in
-    /// `$TMPDIR/bursar-UID`. Where none of them can be written it is kept in memory, see [`Journal::warning`].
+    /// Opens the journal of this process: in `/run/bursar` for root, else in `$XDG_RUNTIME_DIR/bursar`, else in `$TMPDIR/bursar-UID`. If
+    /// none of them is writable it is kept in memory, see [`Journal::warning`].
     ///
     /// # Errors
     /// [`Error::Read`] without `/proc`.
@@ -63,7 +63,7 @@ impl Journal {
         Journal::open_in(&directories())
     }
 
-    /// Opens it in the first of these directories that can be had.
+    /// Opens it in the first usable one of these directories.
     fn open_in(candidates: &[PathBuf]) -> Result<Journal, Error> {
         let owner = Owner::this_process()?;
         let mut reasons = Vec::new();
@@ -95,16 +95,15 @@ impl Journal {
     /// Sets a sysctl, named as sysctl(8) does (`kernel.task_delayacct`), until the guard is dropped.
     ///
     /// # Errors
-    /// [`Error::Read`] if it is not there, [`Error::Write`] if it may not be set.
+    /// [`Error::Read`] if it does not exist, [`Error::Write`] if it cannot be set.
     pub fn sysctl(&self, name: &str, value: &str) -> Result<Guard, Error> {
         self.setting(sysctl_path(name), value)
     }
 
-    /// Sets transparent huge pages, of the whole machine, until the guard is dropped: one of the settings' files
-    /// ([`crate::thp::setting`]).
+    /// Changes a machine-wide setting of transparent huge pages until the guard is dropped; `file` is from [`crate::thp::setting`].
     ///
     /// # Errors
-    /// [`Error::Read`] if it is not there, [`Error::Write`] if it may not be set.
+    /// [`Error::Read`] if it does not exist, [`Error::Write`] if it cannot be set.
     pub fn transparent_huge_pages(&self, file: PathBuf, mode: &str) -> Result<Guard, Error> {
         self.setting(file, mode)
     }
@@ -118,7 +117,7 @@ impl Journal {
         self.keep_if(guard, written)
     }
 
-    /// The same, but `None` if it has this value for another reason than a bursar.
+    /// The same, but `None` if it has this value already and no bursar has set it.
     pub(crate) fn sysctl_unless_set(&self, name: &str, value: &str) -> Result<Option<Guard>, Error> {
         let path = sysctl_path(name);
         let set = {
@@ -128,10 +127,10 @@ impl Journal {
         if set { Ok(None) } else { self.sysctl(name, value).map(Some) }
     }
 
-    /// A limit of a cgroup, which may be moved until the guard is dropped.
+    /// Records a cgroup's limit, which may be changed until the guard is dropped.
     ///
     /// # Errors
-    /// [`Error::InUse`] if another bursar moves it; [`Error::Read`], [`Error::Write`] if it cannot be.
+    /// [`Error::InUse`] if another bursar changes it; [`Error::Read`], [`Error::Write`] if it is not accessible.
     pub(crate) fn limit(&self, path: &Path) -> Result<Guard, Error> {
         let _lock = self.lock();
         let change = Change::Limit { path: path.into(), before: file::read(path)?.trim().to_string() };
@@ -139,15 +138,15 @@ impl Journal {
             return Err(Error::InUse(path.into()));
         }
         let guard = self.record(change.clone())?;
-        // Whether it may be written is known before anything is moved.
+        // Check write access before the limit is changed.
         self.keep_if(guard, change.undo())
     }
 
-    /// Switches off the killing in a cgroup of version 1 by its `memory.oom_control` until the guard is dropped: who finds no memory there
-    /// waits. `None` if it is off already, or another version's.
+    /// Disables the OOM killer of a v1 cgroup by its `memory.oom_control` until the guard is dropped: processes that find no memory then
+    /// wait. `None` if it is disabled already, or on v2.
     ///
     /// # Errors
-    /// [`Error::Write`] if it cannot be.
+    /// [`Error::Write`] if it cannot be disabled.
     pub(crate) fn killer(&self, path: &Path) -> Result<Option<Guard>, Error> {
         let _lock = self.lock();
         if !file::read(path).is_ok_and(|state| state.lines().any(|line| line == "oom_kill_disable 0")) {
@@ -157,10 +156,10 @@ impl Journal {
         self.keep_if(guard, file::write(path, "1")).map(Some)
     }
 
-    /// The memory of a virtual machine, which may be moved until it is said to be put back.
+    /// Records the memory of a virtual machine, which may be changed until it is marked as restored.
     ///
     /// # Errors
-    /// [`Error::InUse`] if another bursar moves it; [`Error::Write`].
+    /// [`Error::InUse`] if another bursar changes it; [`Error::Write`].
     pub fn balloon(&self, before: Balloon) -> Result<Note, Error> {
         let _lock = self.lock();
         let socket = before.socket.clone();
@@ -173,23 +172,23 @@ impl Journal {
         Ok(Note { journal: self.clone(), id: guard.id })
     }
 
-    /// Makes a thread of DAMON's, which is to be given this mark, until the guard is dropped.
+    /// Records a kdamond, to be created with this mark, until the guard is dropped.
     ///
     /// # Errors
-    /// [`Error::Write`] if it cannot be made.
+    /// [`Error::Write`] if it cannot be recorded.
     pub(crate) fn damon(&self, folder: &Path, mark: u64) -> Result<Guard, Error> {
         let guard = self.record(Change::Damon { path: folder.into(), mark })?;
         let made = file::write(&folder.join("nr_kdamonds"), "1");
         self.keep_if(guard, made)
     }
 
-    /// Whether a living bursar does the same.
+    /// Whether a living bursar has recorded the same change.
     fn is_moved(&self, change: &Change) -> bool {
         let moves = |other: &Other| other.is_alive() && other.open.iter().any(|open| open.same_setting(change));
         self.others().iter().any(moves) || self.open_changes().iter().any(|(_, open)| open.same_setting(change))
     }
 
-    /// Makes a cgroup directory that is removed, with all beneath it, when the guard is dropped. Processes must have left it by then.
+    /// Creates a cgroup directory that is removed, with all beneath it, when the guard is dropped. Processes must have left it by then.
     ///
     /// # Errors
     /// [`Error::Create`].
@@ -199,7 +198,7 @@ impl Journal {
         self.keep_if(guard, made)
     }
 
-    /// Makes a cgroup beneath the one this process is in, and moves this process there until the guard is dropped.
+    /// Creates a cgroup beneath the one this process is in, and moves this process there until the guard is dropped.
     pub(crate) fn supervisor(&self, path: &Path) -> Result<Guard, Error> {
         let guard = self.record(Change::Supervisor { path: path.into() })?;
         let made = fs::create_dir(path).map_err(|source| Error::Create { path: path.into(), source });
@@ -223,15 +222,15 @@ impl Journal {
         self.keep_if(guard, written).map(Some)
     }
 
-    /// A folder that is about to be made, and is removed with all in it when the guard is dropped, or by repair.
+    /// Records a folder to be created, which is removed with its content when the guard is dropped, or by repair.
     ///
     /// # Errors
-    /// [`Error::Write`] if it cannot be written down.
+    /// [`Error::Write`] if it cannot be recorded.
     pub(crate) fn folder(&self, path: &Path) -> Result<Guard, Error> {
         self.record(Change::Folder { path: path.into() })
     }
 
-    /// Writes a change down, before it is made.
+    /// Records a change before it is made.
     fn record(&self, change: Change) -> Result<Guard, Error> {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         self.append(&Line::Change { id, change: change.clone() })?;
@@ -239,7 +238,7 @@ impl Journal {
         Ok(Guard { journal: self.clone(), id, undone: false })
     }
 
-    /// A change that could not be made is not undone.
+    /// Drops the entry of a change that failed, without undoing it.
     fn keep_if(&self, mut guard: Guard, made: Result<(), Error>) -> Result<Guard, Error> {
         if let Err(error) = made {
             guard.undone = true;
@@ -274,7 +273,7 @@ impl Journal {
         read_all(dir).into_iter().filter(|other| Some(other.name.as_os_str()) != own).collect()
     }
 
-    /// What a setting was before the first bursar changed it that has not undone it, dead ones included; `None` if none has.
+    /// The value of a setting before the first bursar changed it that has not undone it, including dead ones; `None` if none has.
     fn original(&self, path: &Path) -> Option<String> {
         let own = self.open_changes().iter().map(|(_, change)| change.clone()).collect::<Vec<_>>();
         let others = self.others().into_iter().filter(Other::is_of_this_boot).flat_map(|other| other.open);
@@ -284,7 +283,7 @@ impl Journal {
         })
     }
 
-    /// Undoes one change, unless another guard of this or another living bursar still wants it.
+    /// Undoes one change, unless another guard of this or another living bursar still needs it.
     fn undo(&self, id: u32) -> Result<(), Error> {
         let _lock = self.lock();
         let Some(change) = self.open_changes().iter().find(|(open, _)| *open == id).map(|(_, change)| change.clone())
@@ -306,7 +305,7 @@ impl Journal {
 }
 
 impl Guard {
-    /// Somebody else has set a limit meanwhile: that is what it is put back to.
+    /// Another program has set the limit meanwhile: restore that value.
     pub(crate) fn set_by_others(&mut self, before: &str) -> Result<(), Error> {
         let open = self.journal.open_changes().iter().find(|(id, _)| *id == self.id).map(|(_, change)| change.clone());
         let Some(Change::Limit { path, .. }) = open else { return Ok(()) };
@@ -317,7 +316,7 @@ impl Guard {
         Ok(())
     }
 
-    /// The change stays: nobody undoes it.
+    /// Keeps the change: nothing undoes it.
     pub(crate) fn keep(mut self) {
         self.undone = true;
         self.journal.forget(self.id);
@@ -334,7 +333,7 @@ impl Guard {
 }
 
 impl Note {
-    /// It was put back.
+    /// Marks it as undone.
     pub fn undone(self) {
         self.journal.forget(self.id);
     }
@@ -396,7 +395,7 @@ mod tests {
             fs::read_to_string(&self.setting).unwrap().trim().into()
         }
 
-        /// Makes a journal look like that of a bursar that was killed, as far as PID and start time tell.
+        /// Makes a journal look like that of a killed bursar, by PID and start time.
         fn orphan(&self) {
             for entry in fs::read_dir(self.journals()).unwrap() {
                 let path = entry.unwrap().path();
@@ -412,7 +411,7 @@ mod tests {
         }
     }
 
-    /// Repairs without looking at what is announced.
+    /// Repairs, ignoring announcements.
     fn repair_in(dir: &Path, balloon: PutBack) -> Vec<String> {
         super::repair::repair_in(dir, balloon, &mut |_| {})
     }
@@ -432,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balloon_stays_in_the_journal_until_it_is_said_to_be_put_back() {
+    fn a_balloon_stays_in_the_journal_until_it_is_restored() {
         let bench = Bench::new();
         // A process that does not end.
         let start_ticks = procfs::stat(1).unwrap().starttime;
@@ -445,8 +444,9 @@ mod tests {
         drop(journal);
         bench.orphan();
         assert_eq!(repair_in(&bench.journals(), NO_MACHINE), ["there is no machine"], "it is tried again");
-        let told = repair_in(&bench.journals(), |before| (before.bytes == 7 << 20).then_some(()).ok_or("other".into()));
-        assert_eq!(told, ["the balloon of /run/machine was put back to 7340032 bytes"]);
+        let sentences =
+            repair_in(&bench.journals(), |before| (before.bytes == 7 << 20).then_some(()).ok_or("other".into()));
+        assert_eq!(sentences, ["the balloon of /run/machine was put back to 7340032 bytes"]);
         assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
     }
 
@@ -471,15 +471,18 @@ mod tests {
         guards.into_iter().for_each(std::mem::forget);
         std::mem::forget(journal);
         bench.orphan();
-        let told = repair_in(&bench.journals(), NO_MACHINE).join("\n");
-        assert!(told.contains(&format!("the folder {} was removed", folder("bursar-left").display())), "{told}");
-        assert!(told.contains("of-others', which no bursar changes so"), "{told}");
+        let sentences = repair_in(&bench.journals(), NO_MACHINE).join("\n");
+        assert!(
+            sentences.contains(&format!("the folder {} was removed", folder("bursar-left").display())),
+            "{sentences}"
+        );
+        assert!(sentences.contains("of-others', which no bursar changes so"), "{sentences}");
         assert!(!folder("bursar-left").exists() && folder("of-others").exists());
         assert!(folder("bursar-link").is_symlink() && elsewhere.join("file").exists(), "links are not followed");
     }
 
     #[test]
-    fn a_setting_is_put_back_and_the_journal_leaves_no_file() {
+    fn a_setting_is_restored_and_the_journal_leaves_no_file() {
         let bench = Bench::new();
         let journal = bench.open();
         assert_eq!(journal.warning(), None);
@@ -492,20 +495,20 @@ mod tests {
     }
 
     #[test]
-    fn of_a_setting_that_lists_its_choices_the_one_in_brackets_is_put_back() {
+    fn the_bracketed_choice_of_a_setting_is_restored() {
         let bench = Bench::new();
         let path = bench.dir.path().join("enabled");
         fs::write(&path, "always [madvise] never\n").unwrap();
         std::mem::forget(bench.open().setting(path.clone(), "always").unwrap());
         bench.orphan();
-        // As the kernel tells it then.
+        // As the kernel prints it then.
         fs::write(&path, "[always] madvise never\n").unwrap();
         assert_eq!(repair_in(&bench.journals(), NO_MACHINE), [format!("{} was put back to madvise", path.display())]);
-        assert!(fs::read_to_string(&path).unwrap().starts_with("madvise"), "written over what was there");
+        assert!(fs::read_to_string(&path).unwrap().starts_with("madvise"), "overwritten in place");
     }
 
     #[test]
-    fn the_last_of_several_puts_it_back_in_whatever_order_they_end() {
+    fn the_last_of_several_owners_restores_a_setting() {
         let bench = Bench::new();
         let (one, two) = (bench.open(), bench.open());
         let first = one.setting(bench.setting.clone(), "1").unwrap();
@@ -520,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_set_since_is_left_alone() {
+    fn a_value_that_another_program_set_is_kept() {
         let bench = Bench::new();
         let journal = bench.open();
         let guard = journal.setting(bench.setting.clone(), "1").unwrap();
@@ -530,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_moved_by_one_bursar_and_put_back_however_often_it_was() {
+    fn a_limit_is_changed_by_one_bursar_and_restored() {
         let bench = Bench::new();
         let journal = bench.open();
         let guard = journal.limit(&bench.setting).unwrap();
@@ -539,7 +542,7 @@ mod tests {
         fs::write(&bench.setting, "8").unwrap();
         drop(guard);
         assert_eq!(bench.value(), "0");
-        // One owner is to be orphaned, and no other.
+        // Only one owner is to be orphaned.
         drop(journal);
         std::mem::forget(bench.open().limit(&bench.setting).unwrap());
         fs::write(&bench.setting, "9").unwrap();
@@ -552,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_owner_left_is_undone_but_not_what_a_living_one_needs() {
+    fn changes_of_dead_owners_are_undone_unless_still_needed() {
         let bench = Bench::new();
         let dead = bench.open();
         std::mem::forget(dead.setting(bench.setting.clone(), "1").unwrap());
@@ -563,11 +566,11 @@ mod tests {
         assert_eq!(repair_in(&bench.journals(), NO_MACHINE), Vec::<String>::new());
         assert_eq!(bench.value(), "1");
         drop(guard);
-        assert_eq!(bench.value(), "0", "the living one knew what it was before the dead one");
+        assert_eq!(bench.value(), "0", "the living one knew the value before the dead one's change");
     }
 
     #[test]
-    fn repair_tells_what_it_did_and_does_it_once() {
+    fn repair_reports_its_work_and_does_it_once() {
         let bench = Bench::new();
         std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
         bench.orphan();
@@ -580,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_is_cut_short_or_garbled_harms_nothing() {
+    fn a_cut_or_garbled_journal_does_no_harm() {
         let bench = Bench::new();
         std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
         bench.orphan();
@@ -635,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn repair_shows_each_write_before_it_makes_it() {
+    fn repair_announces_each_write_before_it_makes_it() {
         let bench = Bench::new();
         std::mem::forget(bench.open().setting(bench.setting.clone(), "1").unwrap());
         bench.orphan();
@@ -657,8 +660,8 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let name = bench.setting.display().to_string();
         fs::write(&path, text.replace(&name, &format!("{}/x/../setting", bench.dir.path().display()))).unwrap();
-        let told = repair_in(&bench.journals(), NO_MACHINE);
-        assert!(told[0].contains("is left alone"), "{told:?}");
+        let sentences = repair_in(&bench.journals(), NO_MACHINE);
+        assert!(sentences[0].contains("is left alone"), "{sentences:?}");
         assert_eq!(bench.value(), "1");
     }
 
@@ -685,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_written_the_journal_is_kept_in_memory_and_says_so() {
+    fn an_unwritable_journal_is_kept_in_memory_with_a_warning() {
         let bench = Bench::new();
         let journal = Journal::open_in(&["/proc/bursar".into(), bench.setting.join("bursar")]).unwrap();
         assert!(journal.warning().unwrap().contains("/proc/bursar"));
@@ -696,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_enter_is_not_trusted() {
+    fn a_directory_that_others_can_enter_is_refused() {
         use std::os::unix::fs::PermissionsExt;
         let bench = Bench::new();
         fs::create_dir(bench.journals()).unwrap();

@@ -1,8 +1,8 @@
 //! The kernel's memory interfaces, typed.
 //!
-//! Only this crate reads and writes kernel files and makes system calls of this kind. A figure that a kernel does not give
-//! is `None`, never 0. Every write that outlives a call goes through the [`journal`], so that it is undone at the end of the
-//! run, or by the next start or `bursar doctor --repair` if bursar was killed.
+//! Only this crate reads and writes kernel files and makes system calls of this kind. A figure that a kernel lacks is `None`, never 0.
+//! Every write that outlives a call goes through the [`journal`], so that it is undone at the end of the run, or by the next start or
+//! `bursar doctor --repair` if bursar was killed.
 #![allow(unsafe_code)]
 
 pub mod addresses;

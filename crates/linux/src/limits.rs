@@ -1,12 +1,12 @@
-//! Resource limits (`ulimit`). They are meant for the command: bursar raises its own, so that it has room to work, and gives
-//! the command those that it found.
+//! Resource limits (`ulimit`). They are meant for the command: bursar raises its own to have room to work, and gives the command the
+//! original ones.
 
 use std::sync::OnceLock;
 
-/// Linux has so many since 2.6.25.
+/// The number of resources since Linux 2.6.25.
 const COUNT: usize = 16;
 
-/// Limits of which this process may need more than the command does, and how much is enough.
+/// Limits that this process may need to be higher than the command does, and the value that is enough.
 const RAISED: [(Resource, u64); 6] = [
     (libc::RLIMIT_AS, UNLIMITED),
     (libc::RLIMIT_DATA, UNLIMITED),
@@ -16,7 +16,7 @@ const RAISED: [(Resource, u64); 6] = [
     (libc::RLIMIT_NPROC, UNLIMITED),
 ];
 
-/// Less leaves no room to observe a command.
+/// With less, a command cannot be observed.
 const LEAST: [(Resource, u64, &str); 3] = [
     (libc::RLIMIT_AS, 384 << 20, "ulimit -v"),
     (libc::RLIMIT_DATA, 256 << 20, "ulimit -d"),
@@ -30,10 +30,10 @@ type Resource = libc::__rlimit_resource_t;
 /// Soft and hard.
 type Limit = (u64, u64);
 
-/// As this process found them, before it raised any.
+/// The limits at the start of this process, before it raised any.
 static FOUND: OnceLock<[Option<Limit>; COUNT]> = OnceLock::new();
 
-/// Raises the soft limits to the hard ones, and these too where this process has the right to (`CAP_SYS_RESOURCE`).
+/// Raises soft limits to the hard ones, and hard limits too with `CAP_SYS_RESOURCE`.
 pub fn raise() {
     FOUND.get_or_init(|| std::array::from_fn(|resource| get(resource as Resource)));
     for (resource, enough) in RAISED {
@@ -44,7 +44,7 @@ pub fn raise() {
     }
 }
 
-/// The limits that have been changed since, as the stub takes them: `RESOURCE:SOFT:HARD,…` in hexadecimal.
+/// The limits changed since, in the format of the stub: `RESOURCE:SOFT:HARD,…` in hexadecimal.
 pub fn to_put_back() -> String {
     let found = FOUND.get().into_iter().flatten().enumerate();
     let changed = found.filter_map(|(resource, found)| {
@@ -54,7 +54,7 @@ pub fn to_put_back() -> String {
     changed.collect::<Vec<_>>().join(",")
 }
 
-/// A sentence on a limit that leaves bursar too little room, and could not be raised.
+/// A sentence about a limit that is too low for bursar and could not be raised.
 pub fn shortage() -> Option<String> {
     LEAST.into_iter().find_map(|(resource, least, option)| {
         let (soft, _) = get(resource).filter(|(soft, _)| *soft < least)?;
@@ -69,7 +69,7 @@ pub fn shortage() -> Option<String> {
     })
 }
 
-/// A sentence on what refuses another process or thread.
+/// A sentence about the limit that refuses another process or thread.
 pub fn processes() -> String {
     let allowed = get(libc::RLIMIT_NPROC).map(|(soft, _)| soft).filter(|soft| *soft != UNLIMITED);
     match allowed {
@@ -82,12 +82,12 @@ pub fn processes() -> String {
 
 fn get(resource: Resource) -> Option<Limit> {
     let mut found = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: valid for writes for the time of the call.
+    // SAFETY: valid for writes during the call.
     (unsafe { libc::getrlimit(resource, &raw mut found) } == 0).then_some((found.rlim_cur, found.rlim_max))
 }
 
 fn set(resource: Resource, (soft, hard): Limit) -> bool {
     let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: valid for reads for the time of the call.
+    // SAFETY: valid for reads during the call.
     unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
 }

@@ -1,4 +1,4 @@
-//! What is mounted where, from `/proc/PID/mountinfo`: cgroup hierarchies, file systems in memory.
+//! Mounts from `/proc/PID/mountinfo`: cgroup hierarchies, file systems in memory.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 /// One line of `mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Device number of the file system as the kernel holds it: 12 bits of major above 20 of minor.
+    /// Device number of the file system in the kernel's format: 12 bits of major above 20 of minor.
     pub device: u32,
-    /// The directory of the file system that is mounted: for a container, its cgroup.
+    /// The mounted directory of the file system: for a container, its cgroup.
     pub root: PathBuf,
-    /// Where.
+    /// The mount point.
     pub point: PathBuf,
     /// File system type.
     pub kind: String,
-    /// Mounted read-only.
+    /// Whether it is mounted read-only.
     pub read_only: bool,
     /// Options of the file system itself: for cgroup v1, the controllers.
     pub options: Vec<String>,
 }
 
 impl Mount {
-    /// The directory in which `path`, a path from the root of this file system, is to be seen; `None` if it lies outside.
+    /// The directory that shows `path`, a path from the root of this file system; `None` if it is outside of the mount.
     pub fn resolve(&self, path: &Path) -> Option<PathBuf> {
         let beneath = path.strip_prefix(&self.root).ok()?;
         if beneath.components().any(|part| part == std::path::Component::ParentDir) {
@@ -33,7 +33,7 @@ impl Mount {
     }
 }
 
-/// All mounts that the text of a `mountinfo` file lists. Lines that cannot be understood are left out.
+/// All mounts in the text of a `mountinfo` file. Malformed lines are skipped.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
@@ -76,32 +76,31 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Those of the mounts of one file system that serve, the best first: one that can be written before a read-only one, then one
-/// that shows more of the file system, then the last one that was made. A second mount may be another container's, or a
-/// chroot's.
+/// The suitable mounts of one file system, the best first: writable before read-only, then those that show more of the file system, then
+/// the last one mounted. A second mount may be another container's, or a chroot's.
 pub fn best_first(mounts: &[Mount], serves: impl Fn(&Mount) -> bool) -> Vec<&Mount> {
     let mut serving: Vec<&Mount> = mounts.iter().rev().filter(|mount| serves(mount)).collect();
     serving.sort_by_key(|mount| (mount.read_only, mount.root.components().count()));
     serving
 }
 
-/// Where file systems of this type are mounted.
+/// Mount points of file systems of this type.
 pub fn points_of(kind: &str) -> Vec<PathBuf> {
     own().into_iter().filter(|mount| mount.kind == kind).map(|mount| mount.point).collect()
 }
 
-/// Devices of the mounted file systems that hold their files in memory.
+/// Devices of the mounted file systems that keep files in memory.
 pub fn devices_in_memory() -> HashSet<u32> {
     in_memory(&own())
 }
 
-/// Devices of those of these file systems that hold their files in memory.
+/// Devices of these mounts' file systems that keep files in memory.
 pub fn in_memory(mounts: &[Mount]) -> HashSet<u32> {
     let is_in_memory = |mount: &&Mount| matches!(mount.kind.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs");
     mounts.iter().filter(is_in_memory).map(|mount| mount.device).collect()
 }
 
-/// The mounts that this process sees.
+/// The mounts of this process.
 pub fn own() -> Vec<Mount> {
     std::fs::read("/proc/self/mountinfo").map(|text| parse(&text)).unwrap_or_default()
 }
@@ -111,11 +110,11 @@ pub fn own() -> Vec<Mount> {
 pub struct Membership {
     /// Names of v1 controllers.
     pub controllers: Vec<String>,
-    /// From the root of the cgroup namespace.
+    /// The path from the root of the cgroup namespace.
     pub path: PathBuf,
 }
 
-/// The lines of a `/proc/PID/cgroup`. A removed cgroup ends in ` (deleted)` and is left out.
+/// The lines of a `/proc/PID/cgroup`. A removed cgroup ends in ` (deleted)` and is skipped.
 pub fn parse_memberships(text: &[u8]) -> Vec<Membership> {
     text.split(|byte| *byte == b'\n')
         .filter(|line| !line.ends_with(b" (deleted)"))
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_cut_short_are_left_out() {
+    fn cut_lines_are_skipped() {
         assert_eq!(parse(b"31 23 0:28 / /sys rw\nnonsense\n\n31 23 0:28 / /sys rw - cgroup\n"), []);
     }
 

@@ -1,7 +1,7 @@
-//! Users, groups and hosts by name.
+//! Looks up users, groups and hosts by name.
 //!
-//! The C library's own look-up loads the system's modules (`nsswitch.conf`), which a static binary of another version of
-//! that library cannot do safely. `getent` is the system's program for the same question.
+//! The C library's own lookup loads the system's modules (`nsswitch.conf`), which is unsafe in a static binary built with another version
+//! of the library. `getent` is the system's program for this.
 
 use std::fs;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::children;
 
-/// The numbers of a user and of its group.
+/// UID and primary GID of a user.
 #[must_use]
 pub fn user(name: &str) -> Option<(u32, u32)> {
     let entry = entry("passwd", name)?;
@@ -17,19 +17,19 @@ pub fn user(name: &str) -> Option<(u32, u32)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// The number of a group.
+/// GID of a group.
 #[must_use]
 pub fn group(name: &str) -> Option<u32> {
     entry("group", name)?.split(':').nth(2)?.parse().ok()
 }
 
-/// The first address of a host; numbers are addresses themselves.
+/// The first address of a host; numeric addresses are returned as they are.
 #[must_use]
 pub fn host(name: &str) -> Option<IpAddr> {
     name.parse().ok().or_else(|| getent("ahosts", name)?.split_whitespace().next()?.parse().ok())
 }
 
-/// The line of a name or a number: of the file in `/etc`, else of the database, which may be more than the file.
+/// The entry of a name or a number: from the file in `/etc`, else from the database, which may have more.
 fn entry(database: &str, key: &str) -> Option<String> {
     let file = fs::read_to_string(format!("/etc/{database}")).unwrap_or_default();
     let has_key = |line: &&str| {
@@ -40,7 +40,7 @@ fn entry(database: &str, key: &str) -> Option<String> {
 }
 
 fn getent(database: &str, key: &str) -> Option<String> {
-    // An empty key lists all of them, and a dash begins an option.
+    // An empty key lists all entries, and a dash begins an option.
     if key.is_empty() || key.starts_with('-') {
         return None;
     }

@@ -1,16 +1,16 @@
-//! Messages of netlink sockets (netlink(7)), taken apart.
+//! Parses messages of netlink sockets (netlink(7)).
 
-/// Bytes of a message's header.
+/// Size of a message's header in bytes.
 pub(crate) const MESSAGE_HEADER: usize = 16;
-/// The protocol's own messages, such as errors, have smaller kinds.
+/// Lowest message type of a protocol; smaller types are control messages, such as errors.
 const LEAST_KIND: u16 = 0x10;
 
-/// The kind of the first message.
+/// The type of the first message.
 pub(crate) fn kind(bytes: &[u8]) -> Option<u16> {
     u16_at(bytes, 4)
 }
 
-/// The messages in one datagram with their headers.
+/// The messages in one datagram, with headers.
 pub(crate) fn all_messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
@@ -20,14 +20,14 @@ pub(crate) fn all_messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Their bodies; messages of the protocol itself are left out.
+/// Their bodies, without control messages.
 pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     all_messages(bytes)
         .filter(|message| kind(message).is_some_and(|kind| kind >= LEAST_KIND))
         .map(|message| &message[MESSAGE_HEADER..])
 }
 
-/// Kinds and values.
+/// Attribute types and values.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u16_at(bytes, 0)? as usize;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn garbled_messages_are_left_out() {
+    fn garbled_messages_are_skipped() {
         assert_eq!(messages(&[9, 0, 0, 0, 16, 0]).count(), 0);
         assert_eq!(messages(&[0; 64]).count(), 0);
         assert_eq!(attributes(&[200, 0, 4, 0, 1, 2, 3]).count(), 0);

@@ -1,4 +1,4 @@
-//! Nodes of memory, and which of them a thread's memory comes from.
+//! NUMA nodes, and choosing the node of a thread's memory.
 
 mod occupied;
 
@@ -16,34 +16,33 @@ const MPOL_DEFAULT: c_int = 0;
 const MPOL_PREFERRED: c_int = 1;
 const MPOL_BIND: c_int = 2;
 
-/// What this thread, and processes that it starts, allocate comes from a node first until this is dropped.
+/// While this lives, allocations of this thread, and of processes that it starts, prefer a node.
 #[derive(Debug)]
 pub struct Preferred {
-    /// It is the thread's own.
+    /// Not Send: the policy belongs to this thread.
     _of_thread: PhantomData<*const ()>,
 }
 
-/// A set of one node, as the kernel takes it.
+/// A node mask with one node, in the kernel's format.
 struct Mask(Vec<c_ulong>);
 
-/// A node that has memory.
+/// A node with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its number in `/sys/devices/system/node`.
     pub number: u32,
-    /// Bytes that can be had without swapping, estimated as the kernel does for MemAvailable: free, page cache, and slabs
-    /// that can be reclaimed.
+    /// Bytes available without swapping, estimated like the kernel's MemAvailable: free memory, page cache, and reclaimable slabs.
     pub available: u64,
 }
 
-/// The nodes that have memory, ascending. A kernel without NUMA has one, 0.
+/// The nodes with memory, ascending. A kernel without NUMA has one, 0.
 ///
 /// # Errors
 /// [`Error::Read`] without `/proc`.
 pub fn nodes() -> Result<Vec<Node>, Error> {
     let whole = file::read(Path::new("/proc/meminfo"))?;
     let whole = field(&whole, "MemAvailable:").unwrap_or(u64::MAX);
-    let Some(list) = file::read_if_there(Path::new("/sys/devices/system/node/has_memory")) else {
+    let Some(list) = file::read_if_present(Path::new("/sys/devices/system/node/has_memory")) else {
         return Ok(vec![Node { number: 0, available: whole }]);
     };
     let available = |number: &u32| -> Result<Node, Error> {
@@ -55,19 +54,19 @@ pub fn nodes() -> Result<Vec<Node>, Error> {
     ranges(&list).iter().map(available).collect()
 }
 
-/// Takes what this thread allocates from now on from one node alone.
+/// Binds later allocations of this thread to one node.
 ///
 /// # Errors
-/// [`Error::System`] if there is no such node, or if the thread's cpuset forbids it.
+/// [`Error::System`] if the node does not exist, or if the thread's cpuset forbids it.
 pub fn bind_thread(node: u32) -> Result<(), Error> {
     set_policy(MPOL_BIND, node)
 }
 
 impl Preferred {
-    /// From now on.
+    /// Prefers this node from now on.
     ///
     /// # Errors
-    /// [`Error::System`] if there is no such node, or if the thread's cpuset forbids it.
+    /// [`Error::System`] if the node does not exist, or if the thread's cpuset forbids it.
     pub fn node(node: u32) -> Result<Preferred, Error> {
         set_policy(MPOL_PREFERRED, node)?;
         Ok(Preferred { _of_thread: PhantomData })
@@ -76,7 +75,7 @@ impl Preferred {
 
 impl Drop for Preferred {
     fn drop(&mut self) {
-        // SAFETY: no set is read.
+        // SAFETY: no mask is read.
         unsafe { libc::syscall(libc::SYS_set_mempolicy, MPOL_DEFAULT, ptr::null::<c_ulong>(), 0 as c_ulong) };
     }
 }
@@ -94,7 +93,7 @@ impl Mask {
         self.0.as_ptr()
     }
 
-    /// The kernel takes one off (set_mempolicy(2)).
+    /// The kernel subtracts one (set_mempolicy(2)).
     fn bits(&self) -> c_ulong {
         (self.0.len() * Mask::BITS + 1) as c_ulong
     }
@@ -102,7 +101,7 @@ impl Mask {
 
 fn set_policy(policy: c_int, node: u32) -> Result<(), Error> {
     let mask = Mask::of(node);
-    // SAFETY: the mask lives through the call and has as many bits as told.
+    // SAFETY: the mask lives through the call and has the given number of bits.
     let status = unsafe { libc::syscall(libc::SYS_set_mempolicy, policy, mask.words(), mask.bits()) };
     match io::Error::last_os_error() {
         _ if status == 0 => Ok(()),
@@ -116,14 +115,14 @@ pub(crate) fn directory(node: u32) -> PathBuf {
     format!("/sys/devices/system/node/node{node}").into()
 }
 
-/// `Node 0 MemFree:  123 kB` or `MemAvailable: 123 kB`, in bytes.
+/// Parses `Node 0 MemFree:  123 kB` or `MemAvailable: 123 kB`, in bytes.
 fn field(text: &str, name: &str) -> Option<u64> {
     let mut words = text.lines().find(|line| line.split_whitespace().any(|word| word == name))?.split_whitespace();
     words.find(|word| *word == name)?;
     words.next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// `0-1,4`.
+/// Parses a list such as `0-1,4`.
 fn ranges(text: &str) -> Vec<u32> {
     let numbers = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,5 +1,5 @@
-//! What processes have open that is in memory: files (tmpfs, ramfs, memfds), which reads and writes use without the page cache's
-//! tracepoints, pipes and sockets.
+//! Open files, pipes and sockets of processes whose data is in memory. Reads and writes of files on tmpfs, ramfs and memfds bypass the page
+//! cache's tracepoints.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -12,7 +12,7 @@ use crate::holders::FileId;
 use crate::mounts;
 use crate::shared_memory::is_in_memory;
 
-/// Bytes in a block of `stat`.
+/// Bytes per block in `stat`.
 const BLOCK_BYTES: u64 = 512;
 
 /// A file in memory.
@@ -22,14 +22,14 @@ pub struct OpenFile {
     pub name: String,
     /// A process that has it open.
     pub pid: i32,
-    /// Memory and swap that it takes, bytes.
+    /// Its memory and swap, bytes.
     pub bytes: u64,
-    /// The length of what the processes have mapped of it, bytes; it need not be there.
+    /// The length that processes have mapped of it, bytes; not all of it need be populated.
     pub mapped_bytes: u64,
 }
 
 impl OpenFile {
-    /// What it takes beyond what may be mapped, bytes.
+    /// Its memory beyond the length that may be mapped, bytes.
     pub fn unmapped_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.mapped_bytes)
     }
@@ -40,13 +40,13 @@ impl OpenFile {
 pub struct OpenInMemory {
     /// Files.
     pub files: BTreeMap<FileId, OpenFile>,
-    /// Pipes without a name, by their inodes.
+    /// Pipes without a name, by inode.
     pub pipes: BTreeSet<u64>,
-    /// Sockets, likewise.
+    /// Sockets, by inode.
     pub sockets: BTreeSet<u64>,
 }
 
-/// What these processes have open in memory, as far as this user may look.
+/// What these processes have open in memory, as far as this user may read it.
 pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> OpenInMemory {
     let mut found = OpenInMemory::default();
     let mut mapped: BTreeMap<FileId, Vec<Range<u64>>> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> OpenInMemory {
             own.add(pid, &entry.path(), &devices);
         }
         let maps = fs::read(format!("{dir}/maps"));
-        // A process that ends gives up its memory first and its files last: what it had mapped would seem to be only open.
+        // An exiting process frees its memory first and closes its files last: its mapped files would seem to be only open.
         if maps.as_ref().is_ok_and(Vec::is_empty) {
             continue;
         }
@@ -92,24 +92,24 @@ impl OpenInMemory {
     }
 }
 
-/// Of what a descriptor refers to, such as `pipe:[42]`.
+/// The inode of a descriptor's target such as `pipe:[42]`.
 fn inode(link: &str, kind: &str) -> Option<u64> {
     link.strip_prefix(kind)?.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
 }
 
 fn open_file(pid: i32, path: &Path, name: String, devices: &HashSet<u32>) -> Option<(FileId, OpenFile)> {
-    // A server of a network file system that does not answer is not waited for.
+    // Do not wait for a network file system whose server does not answer.
     let facts = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
     let may_be_in_memory =
         name.starts_with("/memfd:") || devices.contains(&(facts.stx_dev_major << 20 | facts.stx_dev_minor));
     let is_file = FileType::from_raw_mode(facts.stx_mode.into()) == FileType::RegularFile;
     let id = FileId { device: makedev(facts.stx_dev_major, facts.stx_dev_minor), inode: facts.stx_ino };
     let bytes = facts.stx_blocks * BLOCK_BYTES;
-    // Pages of hugetlb's pools are told apart; nothing is written there by calls.
+    // hugetlb pages are counted separately; files there cannot be written by calls.
     (may_be_in_memory && is_file && is_in_memory(path)).then_some((id, OpenFile { name, pid, bytes, mapped_bytes: 0 }))
 }
 
-/// Which part of which file a line of `/proc/PID/maps` maps.
+/// The file and the range that a line of `/proc/PID/maps` maps.
 fn mapped_range(line: &str) -> Option<(FileId, Range<u64>)> {
     let mut fields = line.split_ascii_whitespace();
     let number = |text| u64::from_str_radix(text, 16).ok();
@@ -122,7 +122,7 @@ fn mapped_range(line: &str) -> Option<(FileId, Range<u64>)> {
     Some((FileId { device, inode }, offset..offset.checked_add(bytes)?))
 }
 
-/// Bytes in any of these.
+/// Bytes in the union of these ranges.
 fn length(mut ranges: Vec<Range<u64>>) -> u64 {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut sum, mut end) = (0, 0);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_twice_counts_once() {
+    fn ranges_mapped_twice_count_once() {
         assert_eq!(length(vec![0x2000..0x4000, 0..0x1000, 0x3000..0x5000]), 0x4000);
         let (id, range) = mapped_range("7f00-8f00 rw-s 00003000 00:19 42                  /dev/shm/a file").unwrap();
         assert_eq!((id, range), (FileId { device: makedev(0, 0x19), inode: 42 }, 0x3000..0x4000));

@@ -1,62 +1,62 @@
-//! Which processes are meant by the numbers that they know themselves by.
+//! Identifies processes by the PIDs that they have in their own PID namespaces.
 //!
-//! A process in a PID namespace of its own (a container, `unshare --pid`) sees another number for itself than we see for it,
-//! and in a time namespace another start.
+//! A process in another PID namespace (a container, `unshare --pid`) sees another PID for itself than we do, and in a time namespace
+//! another start time.
 
 use std::collections::BTreeMap;
 use std::os::linux::fs::MetadataExt;
 
 use crate::procfs;
 
-/// What a process says of itself.
+/// The identity that a process reports of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnNumber {
     /// Its PID.
     pub pid: i32,
-    /// The PID namespace in which that is its PID; 0: not known, and taken to be ours.
+    /// The PID namespace of that PID; 0: unknown, and assumed to be ours.
     pub namespace: u64,
-    /// When it began, in clock ticks, as its `/proc/self/stat` has it.
+    /// Its start time in clock ticks, as in its `/proc/self/stat`.
     pub start_ticks: u64,
 }
 
-/// A process as we see it.
+/// A process as visible from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Our PID for it.
+    /// Its PID in our namespace.
     pub pid: i32,
-    /// When it began, in clock ticks, as our `/proc` has it.
+    /// Its start time in clock ticks, as in our `/proc`.
     pub start_ticks: u64,
 }
 
-/// Finds processes by what they say of themselves. Each is looked for once, while it lives.
+/// Finds processes by their own identities. Each is searched for once, while it lives.
 #[derive(Debug, Default)]
 pub struct OwnNumbers {
     found: BTreeMap<OwnNumber, Option<Seen>>,
 }
 
 impl OwnNumbers {
-    /// The process; `None` of one in another PID namespace that had ended when it was first asked for, or that we do not see.
+    /// The process; `None` for one in another PID namespace that had ended at the first search, or that is not visible from here.
     pub fn find(&mut self, own: OwnNumber) -> Option<Seen> {
         let here = procfs::pid_namespace(std::process::id() as i32).map_or(0, u64::from);
         if own.namespace == 0 || here == 0 || own.namespace == here {
             return Some(Seen { pid: own.pid, start_ticks: own.start_ticks });
         }
-        *self.found.entry(own).or_insert_with(|| procfs::processes().into_iter().find_map(|pid| seen_as(own, pid)))
+        *self.found.entry(own).or_insert_with(|| procfs::processes().into_iter().find_map(|pid| visible_as(own, pid)))
     }
 
-    /// Whether the process has not ended; `false` of one that we do not see.
+    /// Whether the process has not ended; `false` if it is not visible from here.
     pub fn lives(&mut self, own: OwnNumber) -> bool {
         let is_there = |seen: Seen| procfs::stat(seen.pid).is_ok_and(|stat| stat.starttime == seen.start_ticks);
         self.find(own).is_some_and(is_there)
     }
 }
 
-/// The process of our number, if it says so of itself.
-fn seen_as(own: OwnNumber, pid: i32) -> Option<Seen> {
+/// The process with this PID of ours, if its own identity matches.
+fn visible_as(own: OwnNumber, pid: i32) -> Option<Seen> {
     if procfs::status(pid).ok()?.own_pid != Some(own.pid) {
         return None;
     }
-    // Of other users' processes it cannot be read.
+    // Not readable for other users' processes.
     if procfs::pid_namespace(pid).is_some_and(|namespace| u64::from(namespace) != own.namespace) {
         return None;
     }
@@ -64,7 +64,7 @@ fn seen_as(own: OwnNumber, pid: i32) -> Option<Seen> {
     (start_ticks == own.start_ticks || !has_our_clock(pid)).then_some(Seen { pid, start_ticks })
 }
 
-/// Whether a process's clocks began when ours did, as far as can be read.
+/// Whether a process is in our time namespace, as far as readable.
 fn has_our_clock(pid: i32) -> bool {
     let namespace = |pid: &str| std::fs::metadata(format!("/proc/{pid}/ns/time")).ok().map(|found| found.st_ino());
     namespace(&pid.to_string()).is_none_or(|its| namespace("self") == Some(its))
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_namespace_is_found_and_its_end_is_seen() {
+    fn a_process_of_another_namespace_is_found_until_its_end() {
         let unshare = ["--pid", "--fork", "--mount-proc"];
         if !Command::new("unshare").args(unshare).arg("true").output().is_ok_and(|output| output.status.success()) {
             return;
@@ -120,7 +120,7 @@ mod tests {
             drop(child.stdin.take());
             child.wait().unwrap();
             assert!(!numbers.lives(own));
-            assert_eq!(numbers.find(own), Some(seen), "what it was is still known");
+            assert_eq!(numbers.find(own), Some(seen), "its identity is still known");
             assert_eq!(OwnNumbers::default().find(own), None);
         }
     }

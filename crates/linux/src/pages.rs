@@ -1,9 +1,8 @@
-//! Mapped memory of a process that knows nothing of it: what is mapped where, which pages were accessed, and how their
-//! Accessed bits are cleared.
+//! Mapped memory of another process: its mappings, which pages were accessed, and clearing their Accessed bits.
 //!
-//! [`Tables`] reads the bits out of the page tables by BPF; [`Arming`] clears them page by page; [`clear_referenced`] and
-//! [`referenced`] are the way of a user who is not root, for a whole process at once. Clearing changes nothing that a program
-//! can see but a little time, and the kernel's order of reclaim; nothing of it can be or need be undone afterwards.
+//! [`Tables`] reads the bits from the page tables by BPF; [`Arming`] clears them page by page. Without root, [`clear_referenced`] and
+//! [`referenced`] do so for a whole process. Clearing affects only timing slightly and the kernel's order of reclaim, so nothing has to be
+//! undone.
 
 mod accesses;
 mod advice;

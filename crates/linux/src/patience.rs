@@ -1,17 +1,17 @@
-//! System calls that may take for ever, given up after a time.
+//! A time limit for system calls that may block for ever.
 
 use std::ptr;
 use std::sync::Once;
 use std::time::Duration;
 
-/// Until the call has begun, an interruption goes by; so it comes again and again.
+/// Interval of the interruptions: one before the call has begun has no effect, so they repeat.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Does what waits in the kernel; from `patience` on, that is interrupted (`EINTR`).
+/// Runs a blocking function; after `patience` its system call is interrupted (`EINTR`).
 pub fn within<T>(patience: Duration, act: impl FnOnce() -> T) -> T {
     static HANDLED: Once = Once::new();
     HANDLED.call_once(|| {
-        // SAFETY: the action is whole, and its handler does nothing.
+        // SAFETY: the action is complete, and its handler does nothing.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = ignore as *const () as libc::sighandler_t;
@@ -26,12 +26,12 @@ pub fn within<T>(patience: Duration, act: impl FnOnce() -> T) -> T {
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-/// Nobody else's: the C library keeps those before the first for itself.
+/// A signal of our own: the C library keeps the real-time signals before SIGRTMIN for itself.
 fn signal() -> libc::c_int {
     libc::SIGRTMIN() + 3
 }
 
-/// Interrupts this thread, and no other, until dropped.
+/// Interrupts only this thread, until dropped.
 struct Timer(Option<libc::timer_t>);
 
 impl Timer {
@@ -40,7 +40,7 @@ impl Timer {
             tv_sec: duration.as_secs() as libc::time_t,
             tv_nsec: duration.subsec_nanos().into(),
         };
-        // SAFETY: a plain structure of which zero is a value; the timer's number is only used if it was made.
+        // SAFETY: a plain structure for which zero is valid; the timer id is used only if the timer was created.
         unsafe {
             let mut event: libc::sigevent = std::mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -61,7 +61,7 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if let Some(timer) = self.0 {
-            // SAFETY: made by `start`, and deleted once.
+            // SAFETY: created by `start`, and deleted once.
             unsafe { libc::timer_delete(timer) };
         }
     }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_that_would_wait_for_ever_is_given_up() {
+    fn a_call_that_would_block_for_ever_is_interrupted() {
         let (mut one, _other) = UnixStream::pair().unwrap();
         let began = Instant::now();
         let read = within(Duration::from_millis(20), || one.read(&mut [0]));

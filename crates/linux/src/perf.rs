@@ -1,4 +1,4 @@
-//! Hardware events of processes that know nothing of it, through `perf_event_open`.
+//! Hardware events of other processes, through `perf_event_open`.
 
 mod walk_cycles;
 
@@ -17,22 +17,22 @@ use crate::{Error, procfs};
 
 pub use walk_cycles::WalkCycles;
 
-/// What a processor counts of memory.
+/// Memory events that a processor counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Reads whose page was not in the data TLB.
+    /// Loads that missed the data TLB.
     DtlbMisses,
-    /// Reads of the first cache.
+    /// Loads of the L1 cache.
     L1References,
-    /// Reads that missed the last cache: perf has no name for the second.
+    /// Loads that missed the last-level cache; perf has no name for the L2 cache.
     CacheMisses,
 }
 
 impl Event {
-    /// All.
+    /// All events.
     pub const ALL: [Event; 3] = [Event::DtlbMisses, Event::L1References, Event::CacheMisses];
 
-    /// As people call it.
+    /// Its common name.
     pub fn name(self) -> &'static str {
         match self {
             Event::DtlbMisses => "DTLB misses",
@@ -51,14 +51,14 @@ impl Event {
     }
 }
 
-/// Why nothing is counted.
+/// Why nothing can be counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
-    /// The kernel refused all of them.
+    /// The kernel refused all events.
     #[error("perf_event_open refuses them: {0}")]
     Refused(io::Error),
-    /// A virtual machine may offer counters that stand still.
+    /// The counters of a virtual machine may not advance.
     #[error("the counters can be opened and do not count")]
     Still,
 }
@@ -73,7 +73,7 @@ pub fn available() -> Result<Vec<Event>, Unavailable> {
     for event in Event::ALL {
         match open(0, PERF_TYPE_HW_CACHE, event.config(), Mode::User, Begin::Now) {
             Ok(mut counter) => {
-                // More pages than any TLB has entries, more lines than a first cache holds.
+                // More pages than a TLB has entries, and more lines than an L1 cache holds.
                 let memory = vec![1u8; 64 << 20];
                 let sum: u64 = memory.iter().step_by(4096).map(|byte| u64::from(*byte)).sum();
                 std::hint::black_box(sum);
@@ -91,29 +91,29 @@ pub fn available() -> Result<Vec<Event>, Unavailable> {
     }
 }
 
-/// Counts one event of a process and of all that it starts from now on.
+/// Counts one event of a process and of all processes and threads that it starts from now on.
 #[derive(Debug)]
 pub struct Counter(Vec<File>);
 
-/// From when on an event is counted.
+/// When counting begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
     Now,
-    /// When the process, or what it starts, becomes another program.
+    /// When the process, or a child of it, calls exec.
     Exec,
 }
 
 impl Counter {
-    /// Counts the page faults of what a process is to become, or to start: from the next `exec` on, in user space alone.
+    /// Counts the page faults of a process and its children from the next `exec` on, only in user space.
     ///
     /// # Errors
-    /// What the kernel says; it may be told to refuse (`kernel.perf_event_paranoid`).
+    /// The kernel's error; `kernel.perf_event_paranoid` may forbid it.
     pub fn page_faults_from_exec(pid: i32) -> io::Result<Counter> {
         let faults = PERF_COUNT_SW_PAGE_FAULTS.into();
         Ok(Counter(vec![open(pid, PERF_TYPE_SOFTWARE, faults, Mode::User, Begin::Exec)?]))
     }
 
-    /// The same of faults without and with I/O.
+    /// The same, separately for faults without and with I/O.
     ///
     /// # Errors
     /// As [`Counter::page_faults_from_exec`].
@@ -123,7 +123,7 @@ impl Counter {
         Ok([Counter(vec![minor]), Counter(vec![major])])
     }
 
-    /// Begins to count, in all threads there are.
+    /// Begins to count in all current threads.
     ///
     /// # Errors
     /// [`Error::Gone`] if it ended, or may not be counted.
@@ -135,34 +135,33 @@ impl Counter {
         if counters.is_empty() { Err(Error::Gone(pid)) } else { Ok(Counter(counters)) }
     }
 
-    /// How many there were since it began, in what it started since, too.
+    /// The count since the begin, including children started since.
     pub fn read(&mut self) -> u64 {
         self.0.iter_mut().map(read).sum()
     }
 }
 
-/// In what an event is counted.
+/// The modes in which an event is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In user space alone.
+    /// Only in user space.
     User,
-    /// In system calls, too.
+    /// Also in system calls.
     Kernel,
 }
 
-/// Whether a process may be told its own page faults.
+/// Whether a process may count its own page faults.
 ///
 /// # Errors
-/// Why not.
+/// The reason.
 pub fn page_faults(mode: Mode) -> io::Result<()> {
     open(0, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS.into(), mode, Begin::Now).map(drop)
 }
 
-/// An event that is raised for every single fault on a processor, for a program to be attached to. `config`: which software
-/// event.
+/// An event for every single fault on a processor, to attach a program to. `config`: the software event.
 ///
 /// # Errors
-/// What the kernel says; `ENODEV` of a processor that is offline.
+/// The kernel's error; `ENODEV` if the processor is offline.
 pub(crate) fn each_of_processor(processor: i32, config: u64) -> io::Result<File> {
     let mut attributes = attributes(PERF_TYPE_SOFTWARE, config);
     attributes.__bindgen_anon_1.sample_period = 1;
@@ -187,7 +186,7 @@ fn attributes(kind: u32, config: u64) -> perf_event_attr {
 
 fn open_on(task: i32, processor: i32, attributes: &perf_event_attr) -> io::Result<File> {
     const NO_GROUP: i32 = -1;
-    // SAFETY: the attributes live through the call, and say how large they are.
+    // SAFETY: the attributes live through the call and contain their size.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -201,7 +200,7 @@ fn open_on(task: i32, processor: i32, attributes: &perf_event_attr) -> io::Resul
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor that nobody else has.
+    // SAFETY: a new descriptor that only this code owns.
     Ok(unsafe { File::from_raw_fd(descriptor as i32) })
 }
 
@@ -215,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_available_counts_and_what_is_not_has_a_reason() {
+    fn events_are_counted_or_there_is_a_reason() {
         match available() {
             Ok(events) => {
                 let mut counter = Counter::of(std::process::id() as i32, events[0]).unwrap();
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn page_faults_are_counted_from_exec_on_in_what_is_started_too() {
+    fn page_faults_are_counted_from_exec_on_also_in_children() {
         let mut waiting = std::process::Command::new("sh");
         let waiting = waiting.args(["-c", "read word; sh -c 'exec true'"]).stdin(std::process::Stdio::piped());
         let mut waiting = waiting.spawn().unwrap();

@@ -1,7 +1,7 @@
-//! Where a job's cgroup can be made: the ladder of placement.
+//! The placement ladder: where a job's cgroup can be created.
 //!
-//! A job is never taken out of a cgroup that limits it, or that another bursar observes: its account would be wrong and the limit
-//! evaded. In such a cgroup children are made beneath it, or it is only read.
+//! A job is never moved out of a cgroup that limits it or that another bursar observes, because it would evade the limit and falsify the
+//! account. In such a cgroup, children are created beneath it, or it is only read.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::journal::{Guard, Journal};
 use crate::mounts::{self, Mount};
 use crate::{Error, container, file, procfs, systemd};
 
-/// What the names of all cgroups that bursar makes begin with.
+/// Name prefix of all cgroups that bursar creates.
 pub(crate) const PREFIX: &str = "bursar-";
 
-/// How often processes are moved out of a cgroup while they fork into it.
+/// Maximum number of attempts to move processes out of a cgroup while they fork into it.
 const ROUNDS: u32 = 100;
 
 /// A rung of the ladder, the best first.
@@ -28,37 +28,37 @@ const ROUNDS: u32 = 100;
 pub enum Rung {
     /// cgroup v2, beneath its root.
     V2Root,
-    /// cgroup v2, in a delegated scope made by systemd.
+    /// cgroup v2, in a delegated scope created by systemd.
     V2Systemd,
-    /// cgroup v2, beneath the own cgroup, which was delegated to us.
+    /// cgroup v2, beneath bursar's own cgroup, which was delegated.
     V2Delegated,
     /// cgroup v1, beneath the root of the memory controller.
     V1Root,
-    /// The own cgroup, only to be read.
+    /// bursar's own cgroup, read-only.
     ReadOnly,
     /// No memory controller.
     None,
 }
 
-/// One rung as found here.
+/// The state of one rung on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which.
+    /// The rung.
     pub rung: Rung,
-    /// What stands in its way, as a clause; `None` if nothing does.
+    /// The obstacle, as a clause; `None`: there is none.
     pub obstacle: Option<String>,
     /// The command that would remove it, if there is one.
     pub enable: Option<String>,
 }
 
-/// The place for the cgroups of jobs. One per process: bursar may have to move to another cgroup for it.
+/// The place for the cgroups of jobs. One per process, because bursar may have to move to another cgroup for it.
 #[derive(Debug)]
 pub struct Place {
     own: Option<Cgroup>,
     state: Mutex<State>,
 }
 
-/// A cgroup made for one run. When dropped, processes that are still in it go to bursar's own cgroup, and it is removed.
+/// A cgroup for one run. When dropped, remaining processes are moved to bursar's own cgroup, and it is removed.
 #[derive(Debug)]
 pub struct JobCgroup {
     cgroup: Cgroup,
@@ -72,7 +72,7 @@ struct State {
     base: Option<Arc<Base>>,
 }
 
-/// The cgroup beneath which jobs get theirs, and what had to be changed for it.
+/// The cgroup beneath which jobs get theirs, with the changes it needed.
 #[derive(Debug)]
 struct Base {
     cgroup: Cgroup,
@@ -80,7 +80,7 @@ struct Base {
 }
 
 impl Place {
-    /// Looks for the best rung. Changes nothing: that is left to the first [`Place::new_cgroup`].
+    /// Finds the best rung. Changes nothing; the first [`Place::new_cgroup`] does.
     pub fn find() -> Place {
         let own = own_cgroup();
         let ladder = ladder_from(own.as_ref());
@@ -109,9 +109,9 @@ impl Place {
         }
     }
 
-    /// The share of what a job's cgroup could hold that may be dirty before its writers are held back: the middle of
-    /// `vm.dirty_background_ratio` and `vm.dirty_ratio` (mm/page-writeback.c, `dirty_freerun_ceiling`). `None` on v1, where
-    /// only the machine's memory counts, and where the thresholds are set in bytes.
+    /// The share of a cgroup's available memory that may be dirty before its writers are throttled: the middle between
+    /// `vm.dirty_background_ratio` and `vm.dirty_ratio` (mm/page-writeback.c, `dirty_freerun_ceiling`). `None` on v1, where only the
+    /// machine's memory counts, and where the thresholds are set in bytes.
     pub fn dirty_share(&self) -> Option<f64> {
         let percent = |name: &str| file::read(&Path::new("/proc/sys/vm").join(name)).ok()?.trim().parse::<f64>().ok();
         let is_v2 = matches!(self.rung(), Rung::V2Root | Rung::V2Systemd | Rung::V2Delegated);
@@ -119,16 +119,16 @@ impl Place {
         (is_v2 && background > 0.0 && most > 0.0).then_some((background + most) / 200.0)
     }
 
-    /// Whether jobs can be given a limit.
+    /// Whether jobs can get a limit.
     pub fn can_limit(&self) -> bool {
         self.rung() < Rung::ReadOnly
     }
 
-    /// A fresh cgroup for one run, journaled, removed when dropped. `None` on the two lowest rungs. A rung that fails in the
-    /// doing is left for the next one; [`Place::missing`] then tells why.
+    /// Creates a cgroup for one run, journaled, removed when dropped. `None` on the two lowest rungs. If a rung fails in practice, the next
+    /// one is used; [`Place::missing`] then has the reason.
     ///
     /// # Errors
-    /// If a cgroup cannot be made beneath a place that was found fit.
+    /// If a cgroup cannot be created although its place was found suitable.
     pub fn new_cgroup(&self, journal: &Journal, name: &str) -> Result<Option<JobCgroup>, Error> {
         let mut state = self.state();
         let base = loop {
@@ -152,8 +152,7 @@ impl Place {
         JobCgroup::new(base, journal, name).map(Some)
     }
 
-    /// The ladder after limits were really set: in the order of the ladder each rung without an obstacle is given a cgroup and a limit, until
-    /// one holds it. All is removed again.
+    /// Tries the ladder: in order, each rung without an obstacle gets a cgroup with a limit, until one works. Everything is removed again.
     pub fn tried(&self, journal: &Journal) -> Vec<Step> {
         while self.can_limit() {
             let tried = self.new_cgroup(journal, "doctor").and_then(|cgroup| cgroup.map(|c| try_limit(&c)).transpose());
@@ -170,13 +169,13 @@ impl Place {
         state.ladder.clone()
     }
 
-    /// The cgroup that bursar was started in; `None` without a memory controller, and at the root of a hierarchy, which is the
-    /// whole machine.
+    /// The cgroup that bursar was started in; `None` without a memory controller, and at the root of a hierarchy, which is the whole
+    /// machine.
     pub fn current(&self) -> Option<&Cgroup> {
         self.own.as_ref().filter(|own| !own.is_root())
     }
 
-    /// What is missing for limits, and what would enable them, as sentences; nothing if limits can be set.
+    /// What is missing for limits, and what would enable them, as sentences; empty if limits can be set.
     pub fn missing(&self) -> Vec<String> {
         if self.can_limit() {
             return Vec::new();
@@ -219,7 +218,7 @@ impl State {
     }
 }
 
-/// Every rung with what stands in its way, the best first.
+/// Every rung with its obstacle, the best first.
 pub fn ladder() -> Vec<Step> {
     ladder_from(own_cgroup().as_ref())
 }
@@ -250,7 +249,7 @@ impl Deref for JobCgroup {
 
 impl Drop for JobCgroup {
     fn drop(&mut self) {
-        // A daemon that the command left behind lives on, as it would without bursar.
+        // A daemon that the command left lives on, as it would without bursar.
         let own = own_cgroup();
         for _ in 0..ROUNDS {
             for pid in self.cgroup.processes().unwrap_or_default() {
@@ -272,10 +271,10 @@ impl Drop for Base {
     }
 }
 
-/// A limit that an empty cgroup can have whatever the machine's size.
+/// A limit that an empty cgroup can have on a machine of any size.
 const TRIED_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Sets a limit and reads it back: a file system that is not the kernel's may take any write.
+/// Sets a limit and reads it back: a file system other than cgroupfs may accept any write.
 fn try_limit(cgroup: &Cgroup) -> Result<(), Error> {
     cgroup.set_limit(Some(TRIED_LIMIT_BYTES), Swap::Allowed)?;
     match cgroup.effective_limit() {
@@ -335,7 +334,7 @@ impl Obstacle {
 
 fn v2_root(mounts: &[Mount], own: &Cgroup) -> Result<(), Obstacle> {
     let root = v2_root_dir(mounts)
-        .ok_or_else(|| Obstacle::because("the root of cgroup v2 is not to be seen from this container"))?;
+        .ok_or_else(|| Obstacle::because("the root of cgroup v2 is not visible in this container"))?;
     stay_within(own, Path::new("/"))?;
     if !file::is_writable(&root) || !file::is_writable(&root.join("cgroup.subtree_control")) {
         return Err(not_writable(mounts, &root));
@@ -343,13 +342,13 @@ fn v2_root(mounts: &[Mount], own: &Cgroup) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// What makes systemd give its users' managers the memory controller.
+/// The command that makes systemd delegate the memory controller to user managers.
 const DELEGATE: &str = "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | \
              sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload (then log in again)";
 
 fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
     let uid = geteuid();
-    // A limit on all that this user runs holds in the new scope too.
+    // A limit on all processes of this user also applies in the new scope.
     let slice = format!("user-{}.slice", uid.as_raw());
     let shared = own.dir().ancestors().find(|dir| dir.ends_with(&slice)).unwrap_or(Path::new("/"));
     stay_within(own, shared)?;
@@ -357,7 +356,7 @@ fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
         return Err(Obstacle::because("inside a Slurm allocation a scope of its own would evade Slurm's limits"));
     }
     let manager = shared.join(format!("user@{}.service", uid.as_raw())).join("cgroup.controllers");
-    let delegated = if uid.is_root() { None } else { file::read_if_there(&manager) };
+    let delegated = if uid.is_root() { None } else { file::read_if_present(&manager) };
     if delegated.is_some_and(|controllers| !controllers.split_whitespace().any(|name| name == "memory")) {
         let obstacle = Obstacle::because("the memory controller is not delegated to the user's systemd");
         return Err(obstacle.but(becoming_root::helps(Capability::SysAdmin).then_some(DELEGATE)));
@@ -368,7 +367,7 @@ fn v2_systemd(own: &Cgroup) -> Result<(), Obstacle> {
     })
 }
 
-/// `has_systemd`: a service manager answers, which would make a delegated scope with the memory controller.
+/// `has_systemd`: a service manager answers, which would create a delegated scope with the memory controller.
 fn v2_delegated(own: &Cgroup, has_systemd: bool) -> Result<(), Obstacle> {
     let dir = own.dir();
     let in_a_scope = (has_systemd && file::in_path("systemd-run").is_some()).then_some(match geteuid().is_root() {
@@ -394,7 +393,7 @@ fn v2_delegated(own: &Cgroup, has_systemd: bool) -> Result<(), Obstacle> {
     if !inside.contains(&pid) {
         return Err(Obstacle::because("the memory controller is not enabled down to bursar's own cgroup"));
     }
-    // A v2 cgroup with processes cannot have children with controllers, and other people's processes are not moved.
+    // A v2 cgroup with processes cannot have children with controllers, and other users' processes must not be moved.
     let others: Vec<i32> = inside.into_iter().filter(|other| *other != pid).collect();
     let names: Vec<String> = others
         .iter()
@@ -431,7 +430,7 @@ fn v1_root(mounts: &[Mount], own: Option<&Cgroup>) -> Result<(), Obstacle> {
     Err(not_writable(mounts, base.dir()))
 }
 
-/// Root's rights help only one who is not root, and not against a mount that is read-only.
+/// Becoming root helps only users other than root, and not with a read-only mount.
 fn not_writable(mounts: &[Mount], dir: &Path) -> Obstacle {
     let mount = mounts.iter().rev().find(|mount| dir.starts_with(&mount.point));
     if mount.is_some_and(|mount| mount.read_only) {
@@ -441,8 +440,8 @@ fn not_writable(mounts: &[Mount], dir: &Path) -> Obstacle {
     obstacle.but(becoming_root::helps(Capability::SysAdmin).then_some("run bursar as root (sudo bursar …)"))
 }
 
-/// Leaving a cgroup that has a limit of its own would evade it; leaving another bursar's would falsify its account. Limits at
-/// or above `shared` hold at the new place too.
+/// Leaving a cgroup with a limit of its own would evade it; leaving another bursar's would falsify its account. Limits at or above `shared`
+/// also apply in the new place.
 fn stay_within(own: &Cgroup, shared: &Path) -> Result<(), Obstacle> {
     if own.is_ours() {
         return Err(Obstacle::because("bursar runs inside a job of another bursar, whose account it must not leave"));
@@ -454,14 +453,14 @@ fn stay_within(own: &Cgroup, shared: &Path) -> Result<(), Obstacle> {
     }
 }
 
-/// The true root of the v2 hierarchy, if it is mounted here and has the memory controller.
+/// The root of the v2 hierarchy, if it is mounted here and has the memory controller.
 fn v2_root_dir(mounts: &[Mount]) -> Option<PathBuf> {
     let serving = mounts::best_first(mounts, |mount| mount.kind == "cgroup2");
     let mut points = serving.into_iter().map(|mount| &mount.point);
     points.find(|dir| dir.join("cgroup.subtree_control").exists() && !dir.join("cgroup.type").exists()).cloned()
 }
 
-/// Where v1 jobs go: to the root of what is to be seen, or beneath the own cgroup if that must not be left.
+/// The base for v1 jobs: the visible root, or bursar's own cgroup if that must not be left.
 fn v1_base(mounts: &[Mount], own: &Cgroup) -> Cgroup {
     if own.is_ours() || own.effective_limit().is_some() { own.clone() } else { own.top(mounts) }
 }
@@ -491,7 +490,7 @@ fn prepare(rung: Rung, own: Option<&Cgroup>, journal: &Journal) -> Result<Base, 
     }
 }
 
-/// bursar goes to a leaf, for only then may its cgroup have children with controllers (cgroup-v2.rst, no internal processes).
+/// Moves bursar to a leaf, because only then its cgroup may have children with controllers (cgroup-v2.rst, no internal processes).
 fn delegated(own: &Cgroup, journal: &Journal) -> Result<Base, Error> {
     let mut base = Base { cgroup: own.clone(), guards: Vec::new() };
     base.guards.push(journal.supervisor(&own.dir().join(format!("{PREFIX}{}-supervisor", getpid())))?);
@@ -499,7 +498,7 @@ fn delegated(own: &Cgroup, journal: &Journal) -> Result<Base, Error> {
     Ok(base)
 }
 
-/// Memory for the children of this cgroup, and hugetlb where it can be had.
+/// Enables memory for the children of this cgroup, and hugetlb if possible.
 fn enable_controllers(dir: &Path, journal: &Journal) -> Result<Vec<Guard>, Error> {
     let memory = journal.controller(dir, "memory")?;
     let hugetlb = journal.controller(dir, "hugetlb").ok().flatten();
@@ -515,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_scope_is_not_left_but_a_limit_on_all_of_the_user_may_hold_elsewhere() {
+    fn only_limits_that_apply_elsewhere_too_may_be_left() {
         let slice = "debian-6.1-v2/systemd-user/sys/fs/cgroup/user.slice/user-4242.slice";
         let manager = tree(&format!("{slice}/user@4242.service/app.slice"));
         let scope = tree(&format!("{slice}/user@4242.service/app.slice/job.scope"));
@@ -527,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delegated_domain_of_threads_is_no_place() {
+    fn a_delegated_domain_of_threads_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         let files = ["memory.current", "cgroup.controllers", "cgroup.subtree_control"];
@@ -543,9 +542,9 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_of_systemd_is_advised_only_where_systemd_would_make_one() {
+    fn a_systemd_scope_is_advised_only_where_it_would_work() {
         let dir = tempfile::tempdir().unwrap();
-        // Without cgroup.subtree_control it cannot be written by anybody.
+        // Without cgroup.subtree_control it is not writable.
         for name in ["memory.current", "cgroup.controllers", "cgroup.procs", "cgroup.type"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
@@ -557,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn other_processes_of_the_cgroup_are_named_and_exec_is_advised_where_the_shell_is_the_only_one() {
+    fn other_processes_are_named_and_exec_is_advised_for_a_shell() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["memory.current", "cgroup.controllers", "cgroup.subtree_control", "cgroup.type"] {
             std::fs::write(dir.path().join(name), "").unwrap();
@@ -576,14 +575,14 @@ mod tests {
     }
 
     #[test]
-    fn another_bursars_job_is_not_left() {
+    fn the_cgroup_of_another_bursars_job_is_not_left() {
         let inner = tree("linux-6.18-v1/hybrid/sys/fs/cgroup/memory/bursar-record/inner");
         assert!(stay_within(&inner, Path::new("/")).unwrap_err().why.contains("another bursar"));
         assert_eq!(v1_base(&mounts::own(), &inner).dir(), inner.dir());
     }
 
     #[test]
-    fn a_limit_that_a_file_takes_and_does_not_hold_is_no_limit() {
+    fn a_limit_that_does_not_read_back_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["memory.current", "cgroup.controllers", "cgroup.procs", "memory.max"] {
             std::fs::write(dir.path().join(name), "max").unwrap();
@@ -592,7 +591,7 @@ mod tests {
         assert!(try_limit(&cgroup).is_ok());
         std::fs::remove_file(dir.path().join("memory.max")).unwrap();
         std::os::unix::fs::symlink("/dev/null", dir.path().join("memory.max")).unwrap();
-        assert!(try_limit(&cgroup).is_err(), "it was written to, and says nothing");
+        assert!(try_limit(&cgroup).is_err(), "a written limit that does not read back");
     }
 
     #[test]
@@ -602,12 +601,12 @@ mod tests {
         let own = own_cgroup();
         let steps = place.tried(&Journal::open().unwrap());
         let rung = steps.iter().find(|step| step.obstacle.is_none()).unwrap().rung;
-        assert!(rung >= before, "a rung that was no place before is one now");
+        assert!(rung >= before, "a rung that had an obstacle has none now");
         assert_eq!((place.rung(), own_cgroup()), (rung, own));
     }
 
     #[test]
-    fn every_rung_is_told_in_order_and_what_is_missing_has_a_reason() {
+    fn every_rung_is_listed_and_missing_ones_have_a_reason() {
         let steps = ladder();
         assert!(steps.windows(2).all(|pair| pair[0].rung < pair[1].rung));
         assert_eq!(steps.last().unwrap().obstacle, None, "the process tree is always there");

@@ -1,4 +1,4 @@
-//! Pools of memory that brokers keep (`bursar pool`): where they are, and which of them answer.
+//! Memory pools served by brokers (`bursar pool`): their folders, and which brokers answer.
 
 use std::fs;
 use std::io;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// The folder of all pools, unless `BURSAR_POOLS` names another.
+/// The folder of all pools by default; `BURSAR_POOLS` overrides it.
 pub const FOLDER: &str = "/run/bursar/pools";
 
-/// The name of a pool that is given no other.
+/// The default name of a pool.
 pub const DEFAULT: &str = "default";
 
-/// In a pool's folder, the file that says what the pool is.
+/// The file in a pool's folder that describes the pool.
 pub const STATE: &str = "pool.json";
 
-/// In a pool's folder, where its broker listens.
+/// The broker's socket in a pool's folder.
 pub const SOCKET: &str = "socket";
 
 /// The folder of all pools.
@@ -25,7 +25,7 @@ pub fn folder() -> PathBuf {
     set.map_or_else(|| FOLDER.into(), PathBuf::from)
 }
 
-/// The names of the pools there are, whether their brokers run or not.
+/// The names of the existing pools, with and without running brokers.
 pub fn names() -> Vec<String> {
     let entries = fs::read_dir(folder()).into_iter().flatten().flatten();
     let pools = entries.filter(|entry| entry.path().join(STATE).exists());
@@ -34,17 +34,17 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// Where a pool's broker listens.
+/// The socket of a pool's broker.
 pub fn socket(name: &str) -> PathBuf {
     folder().join(name).join(SOCKET)
 }
 
-/// Whether a broker answers there. It is asked for nothing.
+/// Connects to a broker without sending a request.
 ///
 /// # Errors
-/// Why not: no such socket, nobody listens, this user may not.
+/// The reason: no such socket, no listener, or no permission.
 pub fn answers(socket: &Path) -> io::Result<()> {
-    // Without blocking: a broker whose queue is full for now is there all the same.
+    // Without blocking: a broker with a full queue still runs.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let line = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     match rustix::net::connect(&line, &SocketAddrUnix::new(socket)?) {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_answers_where_nothing_is_and_where_nobody_listens() {
+    fn missing_sockets_and_sockets_without_listener_fail() {
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("socket");
         assert_eq!(answers(&socket).unwrap_err().kind(), io::ErrorKind::NotFound);

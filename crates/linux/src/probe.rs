@@ -1,4 +1,4 @@
-//! What this machine gives: every rung of every ladder, whether it is there, why not, and what would enable it.
+//! The abilities of this machine: for every rung of every ladder, whether it works, why not, and what would enable it.
 
 use std::path::Path;
 
@@ -13,20 +13,20 @@ use crate::{container, damon, delayacct, faults, file, mounts, pages, perf, pool
 /// One rung of one ladder. Within a ladder, the best rung comes first.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// What it gives, such as `process exits`.
+    /// The purpose, such as `process exits`.
     pub ladder: String,
-    /// How.
+    /// The source.
     pub rung: String,
-    /// Whether it is there.
+    /// Whether it works.
     pub there: bool,
     /// The reason found on this system, as a clause.
     pub why: String,
-    /// The one command that would enable it; `None` if it is there, or if no command would.
+    /// The command that would enable it; `None` if it works, or if no command would.
     pub enable: Option<String>,
 }
 
-/// All ladders. Takes some tens of milliseconds; the BPF programs are loaded and unloaded. A cgroup is made, limited and removed again:
-/// permission bits alone do not say whether a limit can be set.
+/// All ladders. Takes some tens of milliseconds: loads and unloads the BPF programs, and creates, limits and removes a cgroup, because
+/// permission bits alone do not show whether a limit can be set.
 pub fn all() -> Vec<Finding> {
     let place = Place::find();
     let steps = Journal::open().map_or_else(|_| place::ladder(), |journal| place.tried(&journal));
@@ -94,7 +94,11 @@ fn process_exits(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
             Ok(_) => Finding::there(LADDER, "taskstats", "the kernel sends exit records over netlink"),
             Err(error) => Finding::absent(LADDER, "taskstats", error.to_string(), as_root(Capability::NetAdmin)),
         },
-        Finding::there(LADDER, "wait4", "always; of the command as a whole, and of no process that was not waited for"),
+        Finding::there(
+            LADDER,
+            "wait4",
+            "always; for the command as a whole, without processes that it did not wait for",
+        ),
     ]
 }
 
@@ -121,7 +125,7 @@ fn page_cache(bpf: &Result<Bpf, bpf::Error>) -> Vec<Finding> {
         ),
         Err(error) => no_bpf(LADDER, "system call tracepoints", error),
     };
-    let snapshots = "what of a file is cached can be asked for, for files that this user may write";
+    let snapshots = "shows the cached pages of a file, for files that this user may write";
     let inside = match cfg!(target_arch = "x86_64") {
         true => Finding::there(
             LADDER,
@@ -150,11 +154,17 @@ fn mapped_memory() -> Vec<Finding> {
         }
     };
     let smaps = match Path::new("/proc/self/clear_refs").exists() {
-        true => Finding::there(LADDER, SMAPS, "of this user's processes, and by root of all; by mapping, not by page"),
+        true => Finding::there(
+            LADDER,
+            SMAPS,
+            "readable for this user's processes (root: for all), per mapping instead of per page",
+        ),
         false => Finding::absent(LADDER, SMAPS, "this kernel was built without CONFIG_PROC_PAGE_MONITOR", None),
     };
     let guests = match damon::available() {
-        Ok(()) => Finding::there(LADDER, GUESTS, "it looks at chosen pages of processes; beside the page tables above"),
+        Ok(()) => {
+            Finding::there(LADDER, GUESTS, "it scans chosen pages of processes, in addition to the page tables above")
+        }
         Err(error) => Finding::absent(LADDER, GUESTS, error.to_string(), None),
     };
     vec![tables, guests, smaps]
@@ -201,7 +211,7 @@ fn attribution() -> Vec<Finding> {
         faults(
             "by touch: page-fault events",
             perf::Mode::Kernel,
-            "a process may be told its own, the kernel's for it too",
+            "a process may count its own faults, including those in the kernel",
         ),
         faults("by touch: page-fault events of user space", perf::Mode::User, user),
     ]
@@ -219,15 +229,17 @@ fn fault_latency() -> Vec<Finding> {
         Err(error) => Finding::absent(LADDER, TIMED, error.to_string(), as_root(Capability::PerfMon)),
     };
     let counted = match perf::page_faults(perf::Mode::User) {
-        Ok(()) => {
-            Finding::there(LADDER, COUNTED, "a process's own, and those of what it starts, may be counted by perf")
-        }
+        Ok(()) => Finding::there(LADDER, COUNTED, "perf may count the faults of a process and of its children"),
         Err(error) => {
             let enable = less_paranoid(&error, perf::Mode::User);
             Finding::absent(LADDER, COUNTED, format!("perf_event_open refuses them: {error}"), enable.as_deref())
         }
     };
-    vec![timed, counted, Finding::there(LADDER, "wait4", "always; how many, of the command and what it waited for")]
+    vec![
+        timed,
+        counted,
+        Finding::there(LADDER, "wait4", "always; their number, for the command and the processes that it waited for"),
+    ]
 }
 
 const POOL_PAGES: &str = "/proc/sys/vm/nr_hugepages";
@@ -241,15 +253,15 @@ fn provisioning() -> Vec<Finding> {
     let (there, silent): (Vec<_>, Vec<_>) = names.iter().partition(|name| pools::answers(&pools::socket(name)).is_ok());
     let list = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     let pool = match (there.is_empty(), silent.is_empty()) {
-        (false, true) => Finding::there(LADDER, POOL, format!("the broker answers of: {}", list(&there))),
+        (false, true) => Finding::there(LADDER, POOL, format!("brokers answer for: {}", list(&there))),
         (false, false) => {
             let (there, silent) = (list(&there), list(&silent));
-            Finding::there(LADDER, POOL, format!("the broker answers of: {there}; none answers this user of: {silent}"))
+            Finding::there(LADDER, POOL, format!("brokers answer for: {there}; none answers this user for: {silent}"))
         }
         (true, false) => Finding::absent(
             LADDER,
             POOL,
-            format!("no broker answers this user of: {}", list(&silent)),
+            format!("no broker answers this user for: {}", list(&silent)),
             of_pool(&format!("bursar pool serve {}", silent[0])).as_deref(),
         ),
         (true, true) => Finding::absent(
@@ -275,7 +287,7 @@ fn provisioning() -> Vec<Finding> {
     vec![pool, huge, Finding::there(LADDER, SMALL, "MADV_POPULATE_WRITE is there")]
 }
 
-/// A command that reserves huge pages and mounts them, where both can be done.
+/// A command that reserves and mounts huge pages, where both can be done.
 fn of_pool(command: &str) -> Option<String> {
     becoming_root::command(Capability::SysAdmin, command).filter(|_| becoming_root::can_set(Path::new(POOL_PAGES)))
 }
@@ -300,7 +312,7 @@ fn advice() -> Vec<Finding> {
     };
     let alone = match (mode.as_deref(), thp::can_except_advised()) {
         (Some("always" | "madvise"), true) => {
-            Finding::there(LADDER, ALONE, "a program can be kept from all that is not advised")
+            Finding::there(LADDER, ALONE, "a program can be limited to advised huge pages")
         }
         (Some("madvise"), false) => {
             let why = "the kernel lacks it, which came with 6.18; the machine's mode madvise does the same";
@@ -319,9 +331,12 @@ fn advice() -> Vec<Finding> {
     let ahead = knows(libc::MADV_POPULATE_WRITE, "populating ahead", "MADV_POPULATE_WRITE", "5.14");
     let collapse = knows(libc::MADV_COLLAPSE, "promoting what is there", "MADV_COLLAPSE", "6.1");
     let others = match (procfs::kernel_version() >= (6, 1), Sets::own().effective.has(Capability::SysNice)) {
-        (false, _) => {
-            Finding::absent(LADDER, OTHERS, format!("Linux {release} takes none that makes pages huge; 6.1 does"), None)
-        }
+        (false, _) => Finding::absent(
+            LADDER,
+            OTHERS,
+            format!("Linux {release} has no advice that makes pages huge; 6.1 has"),
+            None,
+        ),
         (true, true) => Finding::there(LADDER, OTHERS, "bursar has CAP_SYS_NICE"),
         (true, false) => {
             Finding::absent(LADDER, OTHERS, "bursar does not have CAP_SYS_NICE", as_root(Capability::SysNice))
@@ -334,18 +349,18 @@ fn advice() -> Vec<Finding> {
     vec![touch, alone, ahead, collapse, others, profiles]
 }
 
-/// Two ways to the rights that BPF programs need, and what the second gives away.
+/// Two ways to the rights that BPF programs need, with the consequences of the second.
 const LEND: &str = "sudo bursar …, or sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v bursar)\"; the latter lends every user who may \
                     execute that file the kernel's trace of the user's own processes: their file references, no other user's";
 
-/// Builds bursar with its BPF programs, where packages can be installed and the programs would then load.
+/// The command that builds bursar with its BPF programs, where packages can be installed and the programs would then load.
 fn rebuild() -> Option<String> {
     let can_install = file::in_path("apt").is_some() && !becoming_root::is_read_only(Path::new("/var/lib/dpkg"));
     let install = becoming_root::command(Capability::PerfMon, "apt install clang libbpf-dev")?;
     (can_install && file::in_path("cargo").is_some()).then(|| format!("{install} && cargo build --release"))
 }
 
-/// What stands in the way of the BPF programs, with the way out.
+/// Why BPF programs cannot be used, with the remedy.
 fn no_bpf(ladder: &str, rung: &str, error: &bpf::Error) -> Finding {
     match error {
         bpf::Error::NotBuilt(_) => Finding::absent(ladder, rung, error.to_string(), rebuild().as_deref()),
@@ -369,7 +384,7 @@ fn io_wait() -> Vec<Finding> {
     let accounting = match delayacct::is_on() {
         Some(true) => Finding::there(LADDER, RUNG, "kernel.task_delayacct is 1"),
         Some(false) if file::is_writable(Path::new("/proc/sys/kernel/task_delayacct")) => {
-            Finding::there(LADDER, RUNG, "kernel.task_delayacct is 0; bursar sets it to 1 for the run and puts it back")
+            Finding::there(LADDER, RUNG, "kernel.task_delayacct is 0; bursar sets it to 1 for the run and restores it")
         }
         Some(false) => {
             let why = "kernel.task_delayacct is 0 and may not be set by this user";
@@ -442,9 +457,11 @@ fn cache_state(place: &Place) -> Vec<Finding> {
         _ => "memory.high",
     };
     let job = match place.can_limit() {
-        true => {
-            Finding::there(LADDER, "the job's own pages", format!("taken back through {how} before its cgroup goes"))
-        }
+        true => Finding::there(
+            LADDER,
+            "the job's own pages",
+            format!("reclaimed through {how} before its cgroup is removed"),
+        ),
         false => {
             Finding::absent(LADDER, "the job's own pages", "jobs get no cgroup of their own here, see placement", None)
         }
@@ -469,7 +486,7 @@ fn swap(place: &Place) -> Vec<Finding> {
     const LADDER: &str = "swap";
     const LIMIT: &str = "swap limit";
     let space = match procfs::meminfo().map_or(0, |info| info.swap_total) {
-        0 => Finding::absent(LADDER, "swap space", "none is switched on; limits beneath the floor end in a kill", None),
+        0 => Finding::absent(LADDER, "swap space", "no swap is enabled; a limit below the floor kills the job", None),
         bytes => Finding::there(LADDER, "swap space", format!("{}", model::Bytes(bytes))),
     };
     let limit = match (place.current(), version(place)) {
@@ -505,7 +522,7 @@ fn idle_memory() -> Finding {
         None => Finding::there(LADDER, RUNG, "DAMON does not page it out, as far as this user may see"),
         Some(file) => {
             let why = format!(
-                "DAMON pages it out ({}): samples lack what it took of a job, and some is read again",
+                "DAMON pages it out ({}): samples lack the memory that it reclaimed from a job, some of which is read again",
                 file.display()
             );
             Finding::absent(LADDER, RUNG, why, None)
@@ -513,7 +530,7 @@ fn idle_memory() -> Finding {
     }
 }
 
-/// Whether Slurm's commands find a configuration; those of a package alone have none.
+/// Whether Slurm's commands find a configuration; those of the package alone have none.
 fn belongs_to_a_cluster() -> bool {
     const KEPT: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
     std::env::var_os("SLURM_CONF").is_some_and(|file| !file.is_empty())
@@ -553,7 +570,7 @@ fn slurm(own: Option<&Cgroup>) -> Vec<Finding> {
     vec![allocation, srun, constrained]
 }
 
-/// A tracepoint can be used by BPF if the kernel's type information names it.
+/// BPF can use a tracepoint if the kernel's BTF names it.
 fn kernel_has_tracepoint(name: &str) -> bool {
     let wanted = format!("\0btf_trace_{name}\0");
     let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
@@ -565,7 +582,7 @@ fn as_root(capability: Capability) -> Option<&'static str> {
     becoming_root::helps(capability).then_some("sudo bursar …")
 }
 
-/// The command that makes a setting of the kernel, where it can be made; without sudo for whoever may write the setting.
+/// The command that changes a kernel setting, where it can be changed; without sudo for users who may write it.
 fn setting<'a>(path: &str, command: &'a str) -> Option<&'a str> {
     let path = Path::new(path);
     let command = if file::is_writable(path) { command.trim_start_matches("sudo ") } else { command };
@@ -574,8 +591,8 @@ fn setting<'a>(path: &str, command: &'a str) -> Option<&'a str> {
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// What lets users without rights count, where it is this setting that forbids it: the kernel then answers EACCES
-/// (`perf_allow_kernel`), and EPERM or ENOSYS where a filter does.
+/// The command that allows users without root to count events, if this setting is the obstacle: the kernel then answers EACCES
+/// (`perf_allow_kernel`), while a seccomp filter answers EPERM or ENOSYS.
 fn less_paranoid(error: &std::io::Error, mode: perf::Mode) -> Option<String> {
     let level = allowing(mode);
     let set = std::fs::read_to_string(PARANOID).ok()?.trim().parse::<i32>().ok()?;
@@ -585,7 +602,7 @@ fn less_paranoid(error: &std::io::Error, mode: perf::Mode) -> Option<String> {
         .map(|enable| format!("{enable}{level}"))
 }
 
-/// The highest level that lets a user without rights count the user's own processes.
+/// The highest level that lets a user without root count the user's own processes.
 fn allowing(mode: perf::Mode) -> i32 {
     match mode {
         perf::Mode::User => 2,
@@ -608,7 +625,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filters_refusal_is_no_matter_of_perf_event_paranoid() {
+    fn a_refusal_by_seccomp_is_not_blamed_on_paranoid() {
         for refusal in [libc::EPERM, libc::ENOSYS, libc::ENOENT] {
             let refusal = std::io::Error::from_raw_os_error(refusal);
             assert_eq!(less_paranoid(&refusal, perf::Mode::Kernel), None, "{refusal}");
@@ -616,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_level_is_advised_only_where_the_present_one_forbids() {
+    fn a_lower_level_is_advised_only_where_the_current_one_forbids() {
         let set: i32 = file::read(Path::new(PARANOID)).unwrap().trim().parse().unwrap();
         let refusal = std::io::Error::from_raw_os_error(libc::EACCES);
         for (mode, level) in [(perf::Mode::User, 2), (perf::Mode::Kernel, 1)] {
@@ -627,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ladder_is_told_with_a_reason_and_has_no_command_for_what_is_there() {
+    fn every_rung_has_a_reason_and_working_ones_no_command() {
         let findings = all();
         for finding in &findings {
             assert!(!finding.why.is_empty(), "{finding:?}");

@@ -1,7 +1,7 @@
-//! What `/proc` says of processes and of the machine.
+//! `/proc` of processes and of the machine.
 //!
-//! `stat` and `status` are read several times a second for hundreds of processes, so they are parsed here without allocating
-//! more than the text; the rest is left to the `procfs` crate.
+//! `stat` and `status` are read several times a second for hundreds of processes, so they are parsed here without allocating more than the
+//! text; the `procfs` crate reads the rest.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct Stat {
     pub state: char,
     /// Parent.
     pub ppid: i32,
-    /// Whether it is a thread of the kernel, which has no memory of its own.
+    /// Whether it is a kernel thread, which has no memory of its own.
     pub is_kernel: bool,
     /// Faults without I/O.
     pub minflt: u64,
@@ -32,26 +32,26 @@ pub struct Stat {
     pub utime: u64,
     /// System time in ticks.
     pub stime: u64,
-    /// User and system time of the children that it has waited for, and of theirs, in ticks.
+    /// User and system time of reaped children and their descendants, in ticks.
     pub reaped_time: u64,
     /// The user time of these.
     pub reaped_user_time: u64,
-    /// Page faults of the children that it has waited for, and of theirs. No program runs without one.
+    /// Page faults of reaped children and their descendants. Every program has at least one.
     pub reaped_faults: u64,
     /// Threads.
     pub num_threads: u64,
     /// Start in ticks since boot ([`start_seconds`]).
     pub starttime: u64,
-    /// Resident set in pages; may lag a little behind (proc(5)).
+    /// Resident set in pages; may lag slightly (proc(5)).
     pub rss_pages: u64,
-    /// Where the stack begins: of two processes alike where one is a fork of the other and neither has executed another program
-    /// since. 0 where it may not be read.
+    /// The start address of the stack: two processes share it if one is a fork of the other and neither has called exec since. 0 where it
+    /// is not readable.
     pub stack_start: u64,
-    /// Time this one thread waited for block I/O, in ticks. 0 while delay accounting is off.
+    /// Time that this one thread waited for block I/O, in ticks. 0 while delay accounting is off.
     pub blkio_delay_ticks: Option<u64>,
 }
 
-/// `/proc/PID/status`, in bytes but for `threads` and `own_pid`.
+/// `/proc/PID/status`, in bytes except `threads` and `own_pid`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Peak resident set of this program image.
@@ -76,11 +76,11 @@ pub struct Status {
     pub hugetlb_pages: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
-    /// Its number in its own PID namespace, where that is another than this `/proc`'s.
+    /// Its PID in its own PID namespace, if that is not the one of this `/proc`.
     pub own_pid: Option<i32>,
 }
 
-/// The number of the PID namespace in which the kernel itself counts (`PROC_PID_INIT_INO`).
+/// The number of the initial PID namespace (`PROC_PID_INIT_INO`).
 pub const FIRST_PID_NAMESPACE: u32 = 0xEFFF_FFFC;
 
 /// `/proc/PID/smaps_rollup`, in bytes.
@@ -115,7 +115,7 @@ pub struct Meminfo {
     pub total: u64,
     /// MemFree.
     pub free: u64,
-    /// SReclaimable: objects of the kernel that it can reclaim (Linux 2.6.19).
+    /// SReclaimable: reclaimable kernel objects (Linux 2.6.19).
     pub slab_reclaimable: Option<u64>,
     /// SwapTotal.
     pub swap_total: u64,
@@ -123,12 +123,12 @@ pub struct Meminfo {
     pub swap_free: u64,
 }
 
-/// Whether /proc is there: without it nothing is known of any process.
+/// Whether /proc is mounted: without it nothing is known of any process.
 pub fn is_mounted() -> bool {
     Path::new("/proc/self/stat").exists()
 }
 
-/// Figures of a process: its threads' sums, but for [`Stat::blkio_delay_ticks`].
+/// Figures of a process: sums over its threads, except [`Stat::blkio_delay_ticks`].
 ///
 /// # Errors
 /// [`Error::Gone`] if it ended.
@@ -144,7 +144,7 @@ pub fn task_stat(pid: i32, tid: i32) -> Result<Stat, Error> {
     read_stat(tid, format!("/proc/{pid}/task/{tid}/stat").into())
 }
 
-/// Memory figures of a process; all but `threads` are `None` for kernel threads and zombies.
+/// Memory figures of a process; for kernel threads and zombies all but `threads` are `None`.
 ///
 /// # Errors
 /// [`Error::Gone`] if it ended.
@@ -153,31 +153,31 @@ pub fn status(pid: i32) -> Result<Status, Error> {
     Ok(parse_status(&String::from_utf8_lossy(&text)))
 }
 
-/// The process that a thread is of; `None` if the thread has ended.
+/// The process of a thread; `None` if the thread has ended.
 pub fn process_of_thread(tid: i32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
-/// The number of our own PID namespace, where it is not the first one: the kernel's own numbers of processes are others then.
+/// The number of our PID namespace, unless it is the initial one: PIDs in the kernel then differ from ours.
 pub fn inner_pid_namespace() -> Option<u32> {
     pid_namespace(std::process::id() as i32).filter(|own| *own != FIRST_PID_NAMESPACE)
 }
 
-/// The number of a process's PID namespace; `None` of another user's process, or one that has ended.
+/// The number of a process's PID namespace; `None` for another user's process, or an ended one.
 pub fn pid_namespace(pid: i32) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(format!("/proc/{pid}/ns/pid")).ok().and_then(|found| u32::try_from(found.ino()).ok())
 }
 
-/// What a process has read and written, with all that it has waited for; also of one that has ended and was not yet waited
-/// for. `None` where that cannot be read: another user's, or a kernel without I/O accounting.
+/// Bytes read and written by a process and its reaped children; also of a zombie. `None` where it is not readable: another user's process,
+/// or a kernel without I/O accounting.
 pub fn moved(pid: i32) -> Option<BytesMoved> {
     parse_io(&std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
 }
 
-/// What the children that this process has waited for have read and written, with threads of it that have ended. Of a process
-/// that has ended, the kernel may tell nobody but root (since Linux 6.18), but adds it to whoever waits for it.
+/// Bytes read and written by the children that this process has reaped, and by its ended threads. Since Linux 6.18 the kernel shows those
+/// of a zombie only to root, but adds them to the process that reaps it.
 pub fn moved_by_children() -> Option<BytesMoved> {
     let io = |path: &Path| parse_io(&std::fs::read_to_string(path).ok()?);
     let all = io(Path::new("/proc/self/io"))?;
@@ -207,17 +207,17 @@ fn parse_io(text: &str) -> Option<BytesMoved> {
     })
 }
 
-/// Whether this process leads its session: a terminal that closes signals the leader only. `getsid` names no leader that is
-/// outside the PID namespace (pid_namespaces(7)); `false` there, and where it cannot be read.
+/// Whether this process is a session leader: closing the terminal signals only the leader. `getsid` does not name a leader outside of the
+/// PID namespace (pid_namespaces(7)); `false` there, and where it is not readable.
 pub fn leads_session() -> bool {
     let own = ::procfs::process::Process::myself().and_then(|process| process.stat());
     own.is_ok_and(|own| own.session == own.pid)
 }
 
-/// The proportional set. Holds the target's mmap lock about 10 ms per GB: not to be called often. Needs ptrace rights.
+/// The proportional set. Holds the target's mmap lock for about 10 ms per GB, so do not call it often. Needs ptrace rights.
 ///
 /// # Errors
-/// [`Error::Gone`] if it ended, [`Error::Read`] if it belongs to somebody else or is older than Linux 4.14.
+/// [`Error::Gone`] if it ended, [`Error::Read`] if it belongs to another user, or before Linux 4.14.
 pub fn smaps_rollup(pid: i32) -> Result<SmapsRollup, Error> {
     let text = read(pid, Path::new(&format!("/proc/{pid}/smaps_rollup")))?;
     Ok(parse_smaps_rollup(&String::from_utf8_lossy(&text)))
@@ -231,13 +231,12 @@ pub fn tasks(pid: i32) -> Result<Vec<i32>, Error> {
     numbered_entries(&PathBuf::from(format!("/proc/{pid}/task"))).map_err(|source| gone_or_read(pid, "task", source))
 }
 
-/// Processes that `pid` started, directly.
+/// The direct children of `pid`.
 pub fn children(pid: i32) -> Vec<i32> {
     descendants_by(pid, false)
 }
 
-/// Processes beneath `pid`, itself left out. A process whose parent ended before it was looked at belongs to init by then and is
-/// not found.
+/// The descendants of `pid`, without itself. A process whose parent ended before the scan belongs to init by then and is not found.
 pub fn descendants(pid: i32) -> Vec<i32> {
     descendants_by(pid, true)
 }
@@ -247,9 +246,9 @@ pub fn processes() -> Vec<i32> {
     numbered_entries(Path::new("/proc")).unwrap_or_default()
 }
 
-/// The PID that was given last in this PID namespace.
+/// The most recent PID of this PID namespace.
 pub fn newest_pid() -> Option<i32> {
-    file::read_if_there(Path::new("/proc/loadavg"))?.split_whitespace().last()?.parse().ok()
+    file::read_if_present(Path::new("/proc/loadavg"))?.split_whitespace().last()?.parse().ok()
 }
 
 /// Memory of the machine (not of a container).
@@ -270,15 +269,14 @@ pub fn meminfo() -> Result<Meminfo, Error> {
     })
 }
 
-/// A name in the kernel's cache, bytes (struct dentry).
+/// Size of a name in the kernel's dentry cache, bytes (struct dentry).
 const DENTRY_BYTES: u64 = 192;
-/// An inode of a file system on a disk, bytes (ext4 1.1 KiB, XFS 1.0 KiB, Btrfs 1.1 KiB).
+/// Size of an inode of a file system on a disk, bytes (ext4 1.1 KiB, XFS 1.0 KiB, Btrfs 1.1 KiB).
 const INODE_BYTES: u64 = 1100;
 
-/// Memory of the names and inodes that the machine keeps, by their numbers (proc_sys_fs(5)), with usual sizes; `None` without
-/// `/proc/sys/fs`.
+/// Memory of the machine's cached names and inodes, from their numbers (proc_sys_fs(5)) and usual sizes; `None` without `/proc/sys/fs`.
 pub fn names_bytes() -> Option<u64> {
-    let first = |path: &str| file::read_if_there(Path::new(path))?.split_whitespace().next()?.parse::<u64>().ok();
+    let first = |path: &str| file::read_if_present(Path::new(path))?.split_whitespace().next()?.parse::<u64>().ok();
     Some(first("/proc/sys/fs/dentry-state")? * DENTRY_BYTES + first("/proc/sys/fs/inode-nr")? * INODE_BYTES)
 }
 
@@ -290,7 +288,7 @@ pub fn boot_id() -> Result<String, Error> {
     Ok(file::read(Path::new("/proc/sys/kernel/random/boot_id"))?.trim().to_string())
 }
 
-/// A name that nobody can guess: `/proc/sys/kernel/random/uuid`, another one each time.
+/// A random name that cannot be guessed: `/proc/sys/kernel/random/uuid`, a new one each time.
 ///
 /// # Errors
 /// [`Error::Read`] without `/proc`.
@@ -308,7 +306,7 @@ pub fn kernel_release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Major and minor number of the running kernel; (0, 0) if its name does not begin with them.
+/// Major and minor version of the running kernel; (0, 0) if its name does not begin with them.
 pub fn kernel_version() -> (u32, u32) {
     let release = kernel_release();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
@@ -330,8 +328,8 @@ pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// When a process started, in seconds of CLOCK_MONOTONIC. Start ticks count from boot with the time spent suspended, which that
-/// clock leaves out; so the result is exact only for processes started since the last suspend.
+/// When a process started, in seconds of CLOCK_MONOTONIC. Start ticks include suspended time, which that clock excludes; so the result is
+/// exact only for processes started since the last suspend.
 pub fn start_seconds(start_ticks: u64) -> f64 {
     seconds_of(start_ticks) - (seconds(ClockId::Boottime) - seconds(ClockId::Monotonic))
 }
@@ -370,7 +368,7 @@ pub(crate) fn read(pid: i32, path: &Path) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// A file of a process that is not there is an old kernel; a process that is not there is gone.
+/// If only the file of a process is missing, the kernel is old; if the process's folder is missing, the process has ended.
 fn gone_or_read(pid: i32, name: &str, source: io::Error) -> Error {
     let vanished = match source.raw_os_error() {
         Some(libc::ESRCH) => true,
@@ -388,14 +386,14 @@ fn numbered_entries(dir: &Path) -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// `children` files need CONFIG_PROC_CHILDREN; without it every process is asked for its parent.
+/// `children` files need CONFIG_PROC_CHILDREN; without it, the parent of every process is read.
 fn descendants_by(pid: i32, all: bool) -> Vec<i32> {
     let mut found = Vec::new();
     if Path::new("/proc/self/task").join(std::process::id().to_string()).join("children").exists() {
         let mut open = vec![pid];
         while let Some(parent) = open.pop() {
             for tid in tasks(parent).unwrap_or_default() {
-                let text = file::read_if_there(Path::new(&format!("/proc/{parent}/task/{tid}/children")));
+                let text = file::read_if_present(Path::new(&format!("/proc/{parent}/task/{tid}/children")));
                 let started: Vec<i32> =
                     text.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.parse().ok()).collect();
                 if all {
@@ -424,7 +422,7 @@ fn descendants_by(pid: i32, all: bool) -> Vec<i32> {
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 fn parse_stat(text: &str) -> Option<Stat> {
-    // A command name may hold anything, also `) R 1`: the last parenthesis ends it.
+    // A command name may contain anything, also `) R 1`: the last parenthesis ends it.
     let (head, tail) = text.rsplit_once(") ")?;
     let (pid, comm) = head.split_once(" (")?;
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
@@ -467,7 +465,7 @@ fn parse_status(text: &str) -> Status {
             "HugetlbPages" => &mut status.hugetlb_pages,
             "Threads" => &mut status.threads,
             "NSpid" => {
-                // Outermost first; the first is the one that it is called by here.
+                // Outermost namespace first; the first is the PID used here.
                 status.own_pid = value.split_whitespace().skip(1).last().and_then(|pid| pid.parse().ok());
                 continue;
             }
@@ -499,7 +497,7 @@ fn parse_smaps_rollup(text: &str) -> SmapsRollup {
     rollup
 }
 
-/// `  1696 kB` in bytes, or a bare number.
+/// Parses `  1696 kB` in bytes, or a bare number.
 fn quantity(value: &str) -> Option<u64> {
     let value = value.trim();
     match value.strip_suffix(" kB") {
@@ -542,7 +540,7 @@ mod tests {
         let text = |name: &str| std::fs::read_to_string(job.join(name)).unwrap();
         let (stat, status) = (parse_stat(&text("stat")).unwrap(), parse_status(&text("status")));
         let rollup = parse_smaps_rollup(&text("smaps_rollup"));
-        // Their counters lag by up to 64 pages per thread and kind (proc(5)); the rollup walks the page tables.
+        // The counters of `status` lag by up to 64 pages per thread and kind (proc(5)); the rollup walks the page tables.
         let near = |bytes: u64| bytes.abs_diff(rollup.rss.unwrap()) < 3 * 64 * 4096;
         assert!(near(stat.rss_pages * 4096) && near(status.vm_rss.unwrap()));
         assert_eq!(

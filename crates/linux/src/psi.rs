@@ -1,10 +1,10 @@
-//! Pressure stall information (Documentation/accounting/psi.rst): time in which tasks could not go on.
+//! Pressure stall information (Documentation/accounting/psi.rst): time in which tasks were stalled.
 
 use std::path::Path;
 
 use crate::file;
 
-/// Seconds counted up since boot, or since the cgroup was made.
+/// Total seconds since boot, or since the cgroup was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Psi {
     /// Some task stalled on memory.
@@ -17,13 +17,13 @@ pub struct Psi {
     pub io_full_seconds: Option<f64>,
 }
 
-/// The whole machine's; `None` if the kernel has none or it is switched off (`psi=0`).
+/// The whole machine's; `None` if the kernel has none or it is disabled (`psi=0`).
 pub fn system() -> Option<Psi> {
     read(Path::new("/proc/pressure/memory"), Path::new("/proc/pressure/io"))
 }
 
 pub(crate) fn read(memory: &Path, io: &Path) -> Option<Psi> {
-    let (memory, io) = (file::read_if_there(memory), file::read_if_there(io));
+    let (memory, io) = (file::read_if_present(memory), file::read_if_present(io));
     let total = |text: &Option<String>, line: &str| total_seconds(text.as_deref()?, line);
     let psi = Psi {
         memory_some_seconds: total(&memory, "some"),

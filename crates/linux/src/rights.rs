@@ -1,7 +1,7 @@
-//! Rights that the program file lends: a user who runs it gets more than the user's own.
+//! File capabilities: a user who runs the program gets more rights than the user's own.
 //!
-//! With `setcap cap_bpf,cap_perfmon+ep` any user who may execute bursar could see, through it, what other users' processes do. So such a
-//! bursar observes only processes that its user could trace without it, and shows only paths that its user could look up.
+//! With `setcap cap_bpf,cap_perfmon+ep` any user who may execute bursar could observe other users' processes through it. So such a bursar
+//! observes only processes that its user could trace without it, and shows only paths that its user could look up.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,31 +15,31 @@ use crate::becoming_root;
 use crate::capability::{Capability, Sets};
 use crate::procfs;
 
-/// Whether this process has rights of its file that its user has not: `AT_SECURE` is set, or a user other than root has permitted
+/// Whether this process has rights from its file that its user lacks: `AT_SECURE` is set, or a user other than root has permitted
 /// capabilities.
 pub fn are_borrowed() -> bool {
     static BORROWED: OnceLock<bool> = OnceLock::new();
     *BORROWED.get_or_init(|| {
-        // SAFETY: getauxval(3) reads the vector that the kernel gave this process, and touches no other memory.
+        // SAFETY: getauxval(3) reads the vector that the kernel gave this process, and accesses no other memory.
         let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
         is_secure || (!geteuid().is_root() && !Sets::own().permitted.is_empty())
     })
 }
 
-/// Whether this process's user could trace another process without the rights of the file. Always true where none are borrowed: the kernel
-/// decides then.
+/// Whether this process's user could trace another process without the file's rights. Always true without file rights: the kernel decides
+/// then.
 pub fn may_observe(pid: i32) -> bool {
     !are_borrowed() || is_traceable(pid)
 }
 
-/// Whether this process's user could find out that a path exists. Always true where no rights are borrowed.
+/// Whether this process's user could find out that a path exists. Always true without file rights.
 pub fn may_show(path: &Path) -> bool {
-    // By the real user, and without capabilities.
+    // As the real user, and without capabilities.
     !are_borrowed() || accessat(CWD, path, Access::EXISTS, AtFlags::empty()).is_ok()
 }
 
-/// Each user and group of the process is this user's, and the kernel lets the user at it: else its files in procfs are root's. A child of
-/// this process counts before it has become the command, while it has the rights of the file still.
+/// Whether all UIDs and GIDs of the process are this user's, and the kernel permits access: else its files in procfs belong to root. A
+/// child of this process counts while it still has the file's rights, before it has become the command.
 fn is_traceable(pid: i32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -52,13 +52,13 @@ fn is_traceable(pid: i32) -> bool {
     are("Uid:", user) && are("Gid:", group) && has_less && (is_dumpable || is_child)
 }
 
-/// The processes of these that may be observed.
+/// Those of these processes that may be observed.
 pub fn observable(pids: &[i32]) -> Vec<i32> {
     pids.iter().copied().filter(|pid| may_observe(*pid)).collect()
 }
 
-/// Who may observe a process that this user may not, as the end of a sentence; empty where nobody is known to. Where the kernel keeps its
-/// user from it too, as from a program that may be executed and not be read, that user is not named.
+/// The users who may observe a process that this user may not, as the end of a sentence; empty if unknown. The process's user is not named
+/// if the kernel denies access to that user, too, as for a program that is executable but not readable.
 pub fn who_may(pid: i32) -> String {
     let as_its_user = user_who_may_trace(pid).filter(|user| *user != geteuid().as_raw());
     let as_its_user = as_its_user.map(|user| format!("as user {user}"));
@@ -67,7 +67,7 @@ pub fn who_may(pid: i32) -> String {
     if ways.is_empty() { String::new() } else { format!("; run bursar {}", ways.join(", or ")) }
 }
 
-/// The user of a process, if it is of no other besides, and has no rights that the user has not.
+/// The user of a process, if all its UIDs are equal and it has no additional rights.
 fn user_who_may_trace(pid: i32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -94,13 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_not_borrowed_without_capabilities_of_the_file() {
+    fn without_file_capabilities_rights_are_the_users() {
         assert!(!are_borrowed());
         assert!(may_observe(1) && may_show(Path::new("/nowhere")));
     }
 
     #[test]
-    fn a_user_is_named_who_may_observe_a_process_that_is_readable_and_no_other() {
+    fn only_the_user_of_a_readable_process_is_named() {
         use std::os::unix::fs::PermissionsExt;
         use std::os::unix::process::CommandExt;
         if !geteuid().is_root() {
@@ -110,17 +110,17 @@ mod tests {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let program = folder.path().join("sleep");
         assert!(std::process::Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
-        for (mode, told) in [(0o755, "; run bursar as user 65534"), (0o711, "")] {
+        for (mode, expected) in [(0o755, "; run bursar as user 65534"), (0o711, "")] {
             fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
             let mut theirs = std::process::Command::new(&program).arg("60").uid(65534).gid(65534).spawn().unwrap();
-            assert_eq!(who_may(theirs.id() as i32), told, "mode {mode:o}");
+            assert_eq!(who_may(theirs.id() as i32), expected, "mode {mode:o}");
             let (_, _) = (theirs.kill(), theirs.wait());
         }
         assert_eq!(who_may(std::process::id() as i32), "");
     }
 
     #[test]
-    fn a_process_is_traceable_by_its_own_user_alone() {
+    fn a_process_is_traceable_only_by_its_own_user() {
         use std::os::unix::process::CommandExt;
         let mut own = std::process::Command::new("sleep");
         if geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! A scheduling policy that forks do not inherit (`SCHED_RESET_ON_FORK`, sched(7)): whoever set it meant the command, which is a fork of
+//! A scheduling policy that forks do not inherit (`SCHED_RESET_ON_FORK`, sched(7)). It was meant for the command, which is a fork of
 //! bursar.
 
 use std::mem::size_of;
@@ -21,10 +21,10 @@ struct Attributes {
     period_ns: u64,
 }
 
-/// What the stub puts back for the command: `POLICY:NICE:PRIORITY:RUNTIME:DEADLINE:PERIOD`; empty where forks inherit.
+/// The policy that the stub restores for the command: `POLICY:NICE:PRIORITY:RUNTIME:DEADLINE:PERIOD`; empty if forks inherit it.
 pub fn to_put_back() -> String {
     let mut own = Attributes::default();
-    // SAFETY: sched_getattr(2) of the thread that this process began with, into a struct of the size that it is told.
+    // SAFETY: sched_getattr(2) of this process's main thread, into a struct of the given size.
     let got = unsafe {
         let size = size_of::<Attributes>();
         libc::syscall(libc::SYS_sched_getattr, getpid().as_raw_nonzero().get(), &raw mut own, size, 0)

@@ -1,8 +1,8 @@
-//! Memory that a job uses and that is charged to others: files on tmpfs and ramfs, files without a name (memfds), System V
-//! segments. It is charged to whoever made it, so a job that only reads it has it for nothing.
+//! Memory that a job uses and that is charged to others: files on tmpfs and ramfs, memfds, System V segments. It is charged to the process
+//! that first touched it, so a job that only reads it gets it for free.
 //!
-//! fanotify names the process that opens a file, where root allows it. ramfs has no file handles, and without root there is only
-//! inotify: then it is known that somebody opened a file, and the caller bounds that by what the job moved or mapped.
+//! fanotify names the process that opens a file, if root allows it. For ramfs, which has no file handles, and without root there is only
+//! inotify, which shows that some process opened a file; the caller then bounds that by what the job read, wrote or mapped.
 
 mod charged;
 mod opens;
@@ -21,18 +21,18 @@ use crate::holders::FileId;
 use crate::{mounts, procfs};
 use opens::Opens;
 
-/// Segments smaller than this are not looked for, bytes.
+/// Segments smaller than this are ignored, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
-/// Folders and files that are looked at, at most.
+/// Maximum number of folders and files inspected.
 const MOST_ENTRIES: usize = 20_000;
-/// Files without a name that are followed, at most.
+/// Maximum number of memfds followed.
 const MOST_NAMELESS: usize = 1_000;
-/// File systems of the system's own, in which no program keeps large files for another.
+/// System file systems, in which no program keeps large files for another.
 const NOT_SEARCHED: [&str; 4] = ["/sys", "/proc", "/dev", "/run/credentials"];
-/// `statfs`'s numbers (linux/magic.h).
+/// Type numbers of `statfs` (linux/magic.h).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// What there was before a run; it is noted whether it is used from then on.
+/// The files and segments that existed before a run; records whether they are used from then on.
 #[derive(Debug)]
 pub struct Before {
     opens: Option<Opens>,
@@ -42,26 +42,26 @@ pub struct Before {
     segments: BTreeMap<u64, Segment>,
 }
 
-/// What of it was used, largest first.
+/// The parts that were used, largest first.
 #[derive(Debug, Default)]
 pub struct Used {
-    /// Files that processes of the job opened, with what was charged elsewhere then.
+    /// Files that processes of the job opened, with the bytes charged elsewhere at that time.
     pub by_job: Vec<Named>,
-    /// There may be more of those.
+    /// Whether there may be more of those.
     pub is_incomplete: bool,
-    /// Files on tmpfs that somebody opened, where it is not known who, and those that the job inherited open.
+    /// Files on tmpfs that an unknown process opened, and those that the job inherited open.
     pub perhaps: Vec<Named>,
-    /// Files on ramfs that somebody opened.
+    /// Files on ramfs that some process opened.
     pub ramfs: Vec<Named>,
-    /// System V segments that somebody used; and whether the job was the last to do so.
+    /// System V segments that some process used; and whether the job was the last to do so.
     pub segments: Vec<(Named, bool)>,
 }
 
-/// Files whose opening inotify tells, by whomever.
+/// Files watched by inotify, which reports opens by any process.
 #[derive(Debug, Default)]
 struct Watched {
     notifier: Option<OwnedFd>,
-    /// By watch; folders tell of what is in them.
+    /// By watch descriptor; folders report their files.
     paths: BTreeMap<i32, PathBuf>,
     /// Their memory before, bytes.
     files: BTreeMap<PathBuf, u64>,
@@ -80,8 +80,8 @@ struct Segment {
 }
 
 impl Before {
-    /// Notes what there is now. `stub`: the process that will become the job; `group`: the directory of the job's memory cgroup.
-    /// Costs a look at each file on ramfs, and without root on tmpfs, and at the descriptors of all processes.
+    /// Records what exists now. `stub`: the process that will become the job; `group`: the directory of the job's memory cgroup. Scans all
+    /// files on ramfs, and without root on tmpfs, and the descriptors of all processes.
     pub fn note(stub: i32, group: Option<&Path>) -> Before {
         let nameless = nameless(stub);
         let opens = Opens::watch(&points("tmpfs"), &nameless, group);
@@ -93,7 +93,7 @@ impl Before {
         Before { opens, ramfs, tmpfs, inherited: inherited(stub), segments: segments() }
     }
 
-    /// Takes in what happened until now, before the kernel's queue is full.
+    /// Reads the events so far, before the kernel's queue is full.
     pub fn drain(&mut self) {
         if let Some(opens) = &mut self.opens {
             opens.drain();
@@ -112,7 +112,7 @@ impl Before {
             self.segments.into_iter().filter(|(id, before)| before.resident_bytes >= LEAST_BYTES && !same(id, before));
         let segments = segments.map(|(id, before)| {
             let named = Named { name: name_of_segment(id), bytes: Some(before.resident_bytes) };
-            // Who removed one that is gone is not known.
+            // It is unknown which process removed a missing one.
             (named, now.get(&id).is_some_and(|now| is_job(now.last_pid)))
         });
         let mut used = Used {
@@ -149,7 +149,7 @@ impl Watched {
         watched
     }
 
-    /// The files that were there before and were opened since, largest first.
+    /// The files that existed before and were opened since, largest first.
     fn opened(&self) -> Vec<Named> {
         let mut found = BTreeSet::new();
         let Some(notifier) = &self.notifier else { return Vec::new() };
@@ -172,7 +172,7 @@ impl Watched {
     }
 }
 
-/// Where file systems of this type are mounted that programs keep files in.
+/// Mount points of this type in which programs keep files.
 fn points(kind: &str) -> Vec<PathBuf> {
     let is_searched =
         |point: &PathBuf| point == Path::new("/dev/shm") || !NOT_SEARCHED.iter().any(|not| point.starts_with(not));
@@ -210,7 +210,7 @@ fn files_of(points: &[PathBuf]) -> (Vec<PathBuf>, BTreeMap<PathBuf, u64>) {
     (all, found)
 }
 
-/// Files in memory that have no name, by the descriptors of the processes that have them open; none of bursar's own.
+/// memfds and unlinked files in memory, by the descriptors of other processes that have them open, without bursar's own.
 fn nameless(stub: i32) -> Vec<PathBuf> {
     let own = std::process::id() as i32;
     let mut known = BTreeSet::new();
@@ -232,7 +232,7 @@ fn nameless(stub: i32) -> Vec<PathBuf> {
     found
 }
 
-/// Files in memory that the job has open from its begin.
+/// Files in memory that the job has open from its start.
 fn inherited(stub: i32) -> Vec<Named> {
     let own = fs::read_link(format!("/proc/{stub}/exe")).unwrap_or_default();
     let mut known = BTreeSet::new();
@@ -252,14 +252,14 @@ fn inherited(stub: i32) -> Vec<Named> {
     found
 }
 
-/// What is open for writing alone, such as a log, is not read.
+/// Files opened only for writing, such as logs, are not read.
 fn is_readable(pid: i32, descriptor: &str) -> bool {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{descriptor}")).unwrap_or_default();
     let flags = text.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
     flags.is_none_or(|flags| flags & libc::O_ACCMODE as u32 != libc::O_WRONLY as u32)
 }
 
-/// Whether a file is on tmpfs or ramfs, or has no name (a memfd).
+/// Whether a file is on tmpfs or ramfs, or is a memfd.
 pub(crate) fn is_in_memory(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| IN_MEMORY.contains(&(found.f_type as u64 & 0xffff_ffff)))
 }
@@ -268,13 +268,13 @@ fn segments() -> BTreeMap<u64, Segment> {
     fs::read_to_string("/proc/sysvipc/shm").map(|text| parse(&text)).unwrap_or_default()
 }
 
-/// The System V segments that there are now, by their ids.
+/// The ids of the existing System V segments.
 pub(crate) fn segment_ids() -> BTreeSet<u64> {
     segments().into_keys().collect()
 }
 
-/// The System V segments that these processes made, and those that are not among `before` and that a process of the same user's made which
-/// has ended, as nobody may have seen it: name, memory in bytes, and whether a process has it attached.
+/// The System V segments that these processes created, and those not among `before` whose creator, of the same user, has ended and may not
+/// have been sampled: name, memory in bytes, and whether a process has it attached.
 pub(crate) fn segments_made(pids: &BTreeSet<i32>, before: &BTreeSet<u64>) -> Vec<(String, u64, bool)> {
     let own = rustix::process::geteuid().as_raw();
     let has_ended = |pid: i32| !Path::new(&format!("/proc/{pid}")).exists();
@@ -289,7 +289,7 @@ fn name_of_segment(id: u64) -> String {
     format!("System V segment {id}")
 }
 
-/// Columns by their heading (ipc/shm.c, `sysvipc_shm_proc_show`).
+/// Parses columns by their heading (ipc/shm.c, `sysvipc_shm_proc_show`).
 fn parse(text: &str) -> BTreeMap<u64, Segment> {
     let mut lines = text.lines();
     let heading: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
@@ -318,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of this test's own, charged to the cgroup that it is in.
+    /// A file of this test, charged to its cgroup.
     fn file_in(folder: &tempfile::TempDir, name: &str, bytes: usize) -> PathBuf {
         let path = folder.path().join(name);
         fs::write(&path, vec![1; bytes]).unwrap();
@@ -346,7 +346,7 @@ mod tests {
         let is_root = before.opens.is_some();
         let used = before.used(&|pid| pid == job);
         if is_root {
-            // Which cgroup its pages are charged to is not asked: they have just been made.
+            // The cgroup of its pages is not checked: they were just created.
             assert!(used.by_job.iter().all(|used| used.name != others.to_string_lossy()), "{used:?}");
             assert_eq!(used.perhaps.len(), 0, "{used:?}");
         } else {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn inotify_tells_of_files_that_were_opened_by_their_folders() {
+    fn inotify_reports_opened_files_by_their_folders() {
         let folder = tempfile::tempdir_in("/dev/shm").unwrap();
         let (read, untouched) = (file_in(&folder, "read", 64 << 10), file_in(&folder, "untouched", 3 << 20));
         let watched = Watched::of(&[folder.path().into()], &[]);
@@ -379,7 +379,7 @@ mod tests {
         let (found, all) = (inherited(pid), nameless(0));
         child.kill().unwrap();
         child.wait().unwrap();
-        // Other tests of this process may have some open at that moment, too.
+        // Other tests of this process may have some open at the same time.
         let own: Vec<&Named> = found.iter().filter(|file| file.name.starts_with(&*path.to_string_lossy())).collect();
         assert_eq!(own.len(), 1, "{found:?}");
         assert_eq!(own[0].bytes, Some(3 << 20));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_others_removed_is_not_the_jobs() {
+    fn a_segment_removed_by_others_is_not_the_jobs() {
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 3 << 20, libc::IPC_CREAT | 0o600) };
         assert!(id >= 0);
         let remove = || unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };

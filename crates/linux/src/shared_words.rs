@@ -1,4 +1,4 @@
-//! Memory that processes of a job share with this one, seen as words that each is read and written whole.
+//! Memory shared between the processes of a job and this one, as words that are read and written atomically.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// A file without a name, mapped.
+/// A mapped memfd.
 #[derive(Debug)]
 pub struct SharedWords {
     file: File,
@@ -18,41 +18,41 @@ pub struct SharedWords {
     count: usize,
 }
 
-// SAFETY: it is memory, of no thread, and of atomics alone.
+// SAFETY: memory is not bound to a thread, and only accessed by atomics.
 unsafe impl Send for SharedWords {}
 
 impl SharedWords {
-    /// So many words of zeroes. All pages are there from the start, so that they are charged to this process.
+    /// This many words, zeroed. All pages are populated at once, so that they are charged to this process.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If memory is short.
     pub fn create(name: &str, count: usize) -> io::Result<SharedWords> {
         let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         file.write_all(&vec![0; count * 8])?;
-        // A file that others make shorter would end us by a signal.
+        // Sealed: if another process truncated the file, accessing it would end us by SIGBUS.
         fcntl_add_seals(&file, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW)?;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
-        // SAFETY: a mapping of its own, at a place of the kernel's choice.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let at = unsafe { mmap(ptr::null_mut(), count * 8, protection, flags, &file, 0) }?;
         let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(SharedWords { file, at, count })
     }
 
-    /// By which processes of this user open it, as long as this is not dropped.
+    /// The path by which processes of this user open it while this lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
 
     /// The words.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: mapped by `create`, aligned to a page, so long, and of atomics alone on both sides.
+        // SAFETY: mapped by `create`, page-aligned, of this length, and accessed only by atomics on both sides.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.count) }
     }
 }
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: mapped by `create`, and nothing refers to it any more.
+        // SAFETY: mapped by `create`, and no references remain.
         let _ = unsafe { munmap(self.at.as_ptr().cast(), self.count * 8) };
     }
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_writes_by_its_path_is_read_and_nobody_shortens_it() {
+    fn words_written_by_path_are_read_and_truncation_fails() {
         let shared = SharedWords::create("test", 1024).unwrap();
         let other = File::options().write(true).open(shared.path()).unwrap();
         other.write_all_at(&7u64.to_ne_bytes(), 8 * 1000).unwrap();

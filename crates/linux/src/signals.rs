@@ -1,4 +1,4 @@
-//! Signals: how this process found them, their default actions, and sending them.
+//! Signals: dispositions at the start of this process, default actions, and sending.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, mem, ptr};
@@ -10,13 +10,13 @@ const FIRST_REAL_TIME: i32 = 34;
 
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
-/// The loader calls it before Rust's runtime begins, which ignores SIGPIPE.
+/// The loader calls this before Rust's runtime, which ignores SIGPIPE, begins.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
 extern "C" fn note() {
-    // The raw call, for the C library's refuses the two signals of its own. The handler is the first word.
+    // The raw system call, because the C library's refuses its own two signals. The handler is the first word.
     let is_ignored = |signal: i32| {
         let mut found = [0usize; 8];
         // SAFETY: the kernel writes one action, of four words.
@@ -29,20 +29,20 @@ extern "C" fn note() {
     IGNORED.store(mask, Ordering::Relaxed);
 }
 
-/// Mask of the signals that this process was started with ignored, bit 0 for signal 1: SIGHUP under `nohup`, SIGINT and
-/// SIGQUIT of a background job of a script.
+/// Mask of the signals that were ignored at the start of this process, bit 0 for signal 1: SIGHUP under `nohup`, SIGINT and SIGQUIT of a
+/// background job of a script.
 pub fn ignored_at_start() -> u64 {
     IGNORED.load(Ordering::Relaxed)
 }
 
-/// The signal that the kernel sends to this process when its parent dies (`PR_SET_PDEATHSIG`); 0: none. An exec keeps it, a
-/// fork does not.
+/// The signal that the kernel sends to this process when its parent dies (`PR_SET_PDEATHSIG`); 0: none. It survives an exec, but not a
+/// fork.
 pub fn of_parents_death() -> i32 {
     rustix::process::parent_process_death_signal().ok().flatten().map_or(0, |signal| signal.as_raw())
 }
 
-/// What a process that stands for another one passes on: every signal that can be caught, except SIGCHLD, which is about
-/// its own children, SIGTTIN and SIGTTOU, which are about its own use of the terminal, and those that its own errors raise.
+/// Signals to forward by a process that stands in for another: every signal that can be caught, except SIGCHLD, which is about its own
+/// children, SIGTTIN and SIGTTOU, which are about its own use of the terminal, and those raised by its own errors.
 pub fn forwardable() -> impl Iterator<Item = i32> {
     use libc::*;
     const OWN: [c_int; 12] =
@@ -50,37 +50,36 @@ pub fn forwardable() -> impl Iterator<Item = i32> {
     (1..=LAST).filter(|signal| !OWN.contains(signal) && (*signal < 32 || *signal >= FIRST_REAL_TIME))
 }
 
-/// Children stay to be waited for, even where SIGCHLD was ignored at the start: the kernel would reap them, and their status
-/// would be lost. What this process starts is to be given SIGCHLD as [`ignored_at_start`] says.
+/// Keeps children waitable even if SIGCHLD was ignored at the start: otherwise the kernel would reap them, and their status would be lost.
+/// Processes started here must get SIGCHLD as in [`ignored_at_start`].
 pub fn children_are_kept() {
     if ignored_at_start() >> (libc::SIGCHLD - 1) & 1 != 0 {
         set_default(libc::SIGCHLD);
     }
 }
 
-/// Lets this thread receive signals that were blocked when this process was started. Its other threads, and what they start,
-/// keep them blocked.
+/// Unblocks signals in this thread that were blocked at the start of this process. Its other threads, and its children, keep them blocked.
 pub fn unblock_here(signals: impl Iterator<Item = i32>) {
     change_mask(libc::SIG_UNBLOCK, signals);
 }
 
-/// The default action of a signal for this process: it ends or stops. Returns where the signal does neither, as in PID 1 of a
-/// PID namespace, which the kernel protects from signals of its own; and when a process that was stopped goes on.
+/// Takes the default action of a signal: this process ends or stops. Returns if the signal does neither, as in PID 1 of a PID namespace,
+/// which the kernel protects from its own signals; and when a stopped process is continued.
 pub fn take_default_action(signal: i32) {
     let Some(before) = action(signal) else { return };
     set_default(signal);
     change_mask(libc::SIG_UNBLOCK, [signal].into_iter());
-    // SAFETY: `raise` signals this thread alone; what was saved is a whole action.
+    // SAFETY: `raise` signals only this thread; the saved action is complete.
     unsafe {
         libc::raise(signal);
         libc::sigaction(signal, &raw const before, ptr::null_mut());
     }
 }
 
-/// Sends a signal to a process; one that has ended is no error.
+/// Sends a signal to a process; no error if it has ended.
 ///
 /// # Errors
-/// What `kill` says: not permitted, or no such signal.
+/// `kill`'s error: not permitted, or no such signal.
 pub fn send(pid: i32, signal: i32) -> io::Result<()> {
     // SAFETY: no memory is passed.
     match unsafe { libc::kill(pid, signal) } {
@@ -93,7 +92,7 @@ pub fn send(pid: i32, signal: i32) -> io::Result<()> {
 }
 
 fn action(signal: i32) -> Option<libc::sigaction> {
-    // SAFETY: zeroes are a whole action, which the call fills in.
+    // SAFETY: zeroes are a valid action, which the call fills in.
     unsafe {
         let mut found: libc::sigaction = mem::zeroed();
         (libc::sigaction(signal, ptr::null(), &raw mut found) == 0).then_some(found)
@@ -101,7 +100,7 @@ fn action(signal: i32) -> Option<libc::sigaction> {
 }
 
 fn set_default(signal: i32) {
-    // SAFETY: replaces a disposition by the default, which runs no code of ours.
+    // SAFETY: sets the default disposition, which runs no code of ours.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forwards_what_can_be_caught_and_is_not_about_this_process() {
+    fn forwards_catchable_signals_not_about_this_process() {
         let all: Vec<i32> = forwardable().collect();
         for signal in [libc::SIGHUP, libc::SIGTERM, libc::SIGALRM, libc::SIGTSTP, libc::SIGCONT, libc::SIGPIPE, 34, 64]
         {

@@ -1,5 +1,5 @@
-//! Kernel memory that sockets hold: what was sent and not yet read. The kernel tells it to everybody, of all sockets of bursar's own
-//! network namespace (sock_diag(7)).
+//! Kernel memory of sockets: data sent and not yet read. The kernel reports it to every user, for all sockets of bursar's own network
+//! namespace (sock_diag(7)).
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -23,26 +23,26 @@ const UNIX_DIAG_RQLEN: u16 = 4;
 const UNIX_DIAG_MEMINFO: u16 = 5;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 const ALL_STATES: u32 = u32::MAX;
-/// Numbers of values in what the kernel tells of a socket's memory, SK_MEMINFO_*.
+/// Indexes in the kernel's array of a socket's memory figures, SK_MEMINFO_*.
 const RECEIVED: usize = 0;
 const SENT: usize = 2;
 const QUEUED: usize = 5;
 const OPTIONS: usize = 6;
 const BACKLOG: usize = 7;
 
-/// The largest datagram of a dump.
+/// Maximum size of a datagram of a dump.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What sockets hold.
+/// Memory of sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketMemory {
-    /// Of those that the kernel tells of, bytes.
+    /// Of sockets that the kernel reports, bytes.
     pub bytes: u64,
-    /// The others: of another kind, or of another network namespace.
+    /// Other sockets: of another kind, or of another network namespace.
     pub unknown: BTreeSet<u64>,
 }
 
-/// A socket to ask the kernel through; `None`: it may not be had.
+/// A sock_diag socket; `None`: not available.
 #[derive(Debug)]
 pub struct Diagnosis {
     socket: Option<OwnedFd>,
@@ -57,8 +57,8 @@ impl Diagnosis {
         Diagnosis { socket, buffer: vec![0; BUFFER_BYTES] }
     }
 
-    /// What the sockets with these inodes hold now. Costs a few system calls and grows with the number of the machine's sockets of these
-    /// kinds; other kinds are asked for as long as one is missing.
+    /// The memory of the sockets with these inodes. Takes a few system calls, and grows with the number of the machine's sockets of these
+    /// kinds; other kinds are queried while one is missing.
     pub fn of(&mut self, sockets: &BTreeSet<u64>) -> SocketMemory {
         let mut found = SocketMemory { bytes: 0, unknown: sockets.clone() };
         for (family, protocol) in [(AF_UNIX, 0), (AF_INET, TCP), (AF_INET6, TCP), (AF_INET, UDP), (AF_INET6, UDP)] {
@@ -67,7 +67,7 @@ impl Diagnosis {
             }
             let request = if family == AF_UNIX { unix_request() } else { inet_request(family, protocol) };
             let parse = if family == AF_UNIX { unix_socket } else { inet_socket };
-            // What a kernel does not tell stays unknown.
+            // Sockets that a kernel does not report stay unknown.
             _ = self.dump(&request, &mut |message| {
                 let socket = parse(message).filter(|(inode, _)| found.unknown.remove(inode));
                 found.bytes += socket.map_or(0, |(_, bytes)| bytes);
@@ -80,7 +80,7 @@ impl Diagnosis {
         let Some(socket) = &self.socket else { return Ok(()) };
         send(socket, request, SendFlags::empty())?;
         loop {
-            // A part of the answer is there when the call before has returned.
+            // A part of the answer is available when the previous call has returned.
             let (_, length) = recv(socket, &mut self.buffer[..], RecvFlags::DONTWAIT)?;
             let answer = self.buffer.get(..length).unwrap_or_default();
             messages(answer).for_each(&mut *take);
@@ -111,7 +111,7 @@ fn unix_request() -> Vec<u8> {
     request(&body)
 }
 
-/// `struct inet_diag_req_v2`, of any address.
+/// `struct inet_diag_req_v2`, for any address.
 fn inet_request(family: u8, protocol: u8) -> Vec<u8> {
     let mut body = vec![family, protocol, 1 << (INET_DIAG_SKMEMINFO - 1), 0];
     body.extend(ALL_STATES.to_ne_bytes());
@@ -119,12 +119,12 @@ fn inet_request(family: u8, protocol: u8) -> Vec<u8> {
     request(&body)
 }
 
-/// Inode and memory, of a `struct unix_diag_msg`. What a socket has sent is its own until it is read; of a peer that is gone nobody tells.
+/// Inode and memory in a `struct unix_diag_msg`. Sent data counts for the sender until it is read; that of a closed peer is not reported.
 fn unix_socket(message: &[u8]) -> Option<(u64, u64)> {
     let inode = u32_at(message, 4)?;
     let attributes: Vec<_> = attributes(message.get(16..)?).collect();
     let value = |wanted: u16| attributes.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value);
-    // One that was closed has no inode.
+    // A closed socket has no inode.
     let has_peer = value(UNIX_DIAG_PEER).and_then(|peer| u32_at(peer, 0)).is_some_and(|inode| inode > 0);
     let waiting = value(UNIX_DIAG_RQLEN).filter(|_| !has_peer).and_then(|lengths| u32_at(lengths, 0)).unwrap_or(0);
     Some((inode.into(), memory(value(UNIX_DIAG_MEMINFO)?).max(waiting.into())))
@@ -133,13 +133,13 @@ fn unix_socket(message: &[u8]) -> Option<(u64, u64)> {
 /// The same of a `struct inet_diag_msg`.
 fn inet_socket(message: &[u8]) -> Option<(u64, u64)> {
     let inode = u32_at(message, 68)?;
-    let (_, told) = attributes(message.get(72..)?).find(|(kind, _)| *kind == INET_DIAG_SKMEMINFO)?;
-    Some((inode.into(), memory(told)))
+    let (_, figures) = attributes(message.get(72..)?).find(|(kind, _)| *kind == INET_DIAG_SKMEMINFO)?;
+    Some((inode.into(), memory(figures)))
 }
 
-/// What is sent is both queued and allocated until the other side has it.
-fn memory(told: &[u8]) -> u64 {
-    let value = |number: usize| u64::from(u32_at(told, 4 * number).unwrap_or(0));
+/// Sent data is both queued and allocated until the other side has it.
+fn memory(figures: &[u8]) -> u64 {
+    let value = |number: usize| u64::from(u32_at(figures, 4 * number).unwrap_or(0));
     value(RECEIVED) + value(SENT).max(value(QUEUED)) + value(OPTIONS) + value(BACKLOG)
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_and_not_read_is_held_by_the_sender() {
+    fn unread_unix_data_counts_for_the_sender() {
         let (mut one, other) = UnixStream::pair().unwrap();
         let sockets = [inode(&one), inode(&other)];
         assert_eq!(of(&sockets), SocketMemory::default());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_over_tcp_is_held_by_the_receiver() {
+    fn unread_tcp_data_counts_for_the_receiver() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (other, _) = listener.accept().unwrap();

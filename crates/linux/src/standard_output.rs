@@ -1,12 +1,12 @@
-//! Which standard streams were closed when this process began. Rust's runtime opens /dev/null in its place before `main`, where
-//! whatever is written is lost without an error.
+//! Standard streams that were closed at the start of this process. Rust's runtime opens /dev/null in their place before `main`, where
+//! output is lost without an error.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// The loader calls it before Rust's runtime begins.
+/// The loader calls this before Rust's runtime begins.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
@@ -17,12 +17,12 @@ extern "C" fn note() {
     CLOSED.store((0..3).filter(is_closed).fold(0, |mask, stream| mask | 1 << stream), Ordering::Relaxed);
 }
 
-/// Mask of the standard streams that were closed when this process began, bit 0 for standard input.
+/// Mask of the standard streams that were closed at the start of this process, bit 0 for standard input.
 pub fn closed_at_start() -> u8 {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Standard output; an error (EBADF) where it was closed when this process began.
+/// Standard output; an error (EBADF) if it was closed at the start of this process.
 pub fn open() -> io::Result<io::Stdout> {
     match closed_at_start() >> libc::STDOUT_FILENO & 1 {
         0 => Ok(io::stdout()),

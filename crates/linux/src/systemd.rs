@@ -1,4 +1,4 @@
-//! A scope from systemd over D-Bus: the way to a cgroup of one's own without root.
+//! A scope from systemd over D-Bus, which gives a cgroup without root.
 //!
 //! The interface is org.freedesktop.systemd1(5); the rules for a delegated subtree are systemd's CGROUP_DELEGATION.md.
 
@@ -16,11 +16,11 @@ use zbus::zvariant::{OwnedObjectPath, Value};
 use crate::cgroup::Cgroup;
 use crate::{Error, environment, place};
 
-/// Longest wait for an answer on the bus, and then for the scope.
+/// Time limit for an answer on the bus, and then for the scope.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether the user's manager, which does not answer yet, would if it outlived the user's sessions: systemd runs this machine (as sd_booted(3)
-/// finds out), and has not been told to.
+/// Whether the user's manager, which does not answer now, would answer if lingering were enabled: systemd runs this machine (as in
+/// sd_booted(3)), and lingering is off.
 pub(crate) fn would_answer_if_lingering() -> bool {
     let user = std::env::var_os("USER").filter(|user| !user.is_empty());
     let lingers = user.map(|user| Path::new("/var/lib/systemd/linger").join(user).exists());
@@ -29,12 +29,12 @@ pub(crate) fn would_answer_if_lingering() -> bool {
     is_booted && sockets().is_empty() && has_bus && lingers == Some(false)
 }
 
-/// Whether the service manager for this user answers: the system's for root, the user's own else. The reason if not.
+/// Whether the service manager for this user answers: the system's for root, else the user's own. The reason if not.
 pub(crate) fn available() -> Result<(), String> {
     with_manager(|manager| manager.get_property::<String>("Version").map(drop))
 }
 
-/// Has this process put into a fresh delegated scope and waits until it is there. Returns the scope's cgroup.
+/// Moves this process to a new delegated scope and waits for it. Returns the scope's cgroup.
 pub(crate) fn enter_scope() -> Result<Cgroup, Error> {
     let pid = std::process::id();
     let unit = format!("{}{pid}.scope", place::PREFIX);
@@ -64,7 +64,7 @@ pub(crate) fn enter_scope() -> Result<Cgroup, Error> {
     Err(Error::Systemd(format!("{unit} did not appear within {} s", PATIENCE.as_secs())))
 }
 
-/// Connecting may hang on a socket that nobody serves, so it is done in a thread that may be left behind.
+/// Connecting may hang on a socket without a server, so it happens in a thread that may be left behind.
 fn with_manager<T: Send + 'static>(ask: impl Fn(&Proxy<'_>) -> zbus::Result<T> + Send + 'static) -> Result<T, String> {
     let sockets = sockets();
     if sockets.is_empty() {

@@ -1,5 +1,5 @@
-//! Exit records over netlink (Documentation/accounting/taskstats.rst): what every thread of the machine had used when it ended.
-//! The rung below the scheduler's tracepoints: it needs CAP_NET_ADMIN in the first user namespace, and no BPF.
+//! Exit records over netlink (Documentation/accounting/taskstats.rst): the usage of every ended thread of the machine. This rung is below
+//! the scheduler's tracepoints: it needs CAP_NET_ADMIN in the initial user namespace, and no BPF.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -8,11 +8,11 @@ use std::path::Path;
 use crate::netlink::{MESSAGE_HEADER, attributes, kind, messages, u16_at, u32_at, u64_at};
 use crate::{Error, file, procfs};
 
-/// One thread (or, with [`ExitRecord::is_group`], one process of several threads) that ended. Sums, unless said otherwise.
+/// An ended thread (or, with [`ExitRecord::is_group`], an ended process of several threads). Sums, unless noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExitRecord {
-    /// Whether this is the sum over a process of several threads. Then only the delays are filled in by the kernel; all other
-    /// figures are those of its threads' own records.
+    /// Whether this is the sum over a process of several threads. Then the kernel fills in only the delays; all other figures are in its
+    /// threads' own records.
     pub is_group: bool,
     /// Thread id; for a group, its process id.
     pub pid: i32,
@@ -22,7 +22,7 @@ pub struct ExitRecord {
     pub ppid: i32,
     /// Command name.
     pub comm: String,
-    /// Exit status as `wait` gives it, before decoding.
+    /// Exit status as from `wait`, not decoded.
     pub exit_code: u32,
     /// Microseconds from start to end.
     pub elapsed_us: u64,
@@ -34,7 +34,7 @@ pub struct ExitRecord {
     pub blkio_delay_ns: u64,
     /// Time waiting for pages from swap in nanoseconds, likewise.
     pub swapin_delay_ns: u64,
-    /// Time waiting for pages that were evicted shortly before in nanoseconds, likewise (version 9, Linux 4.20).
+    /// Time waiting for pages that were evicted shortly before, in nanoseconds, likewise (version 9, Linux 4.20).
     pub thrashing_delay_ns: Option<u64>,
     /// Faults without I/O.
     pub minflt: u64,
@@ -44,7 +44,7 @@ pub struct ExitRecord {
     pub hiwater_rss: u64,
 }
 
-/// Receives the records of all that end from now on.
+/// Receives the records of all threads that end from now on.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
@@ -52,12 +52,12 @@ pub struct Listener {
     buffer: Vec<u8>,
 }
 
-/// What one [`Listener::poll`] brought.
+/// The result of one [`Listener::poll`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The records in the order of arrival.
     pub records: Vec<ExitRecord>,
-    /// Records were lost because they were not fetched in time.
+    /// Whether records were lost because they were not fetched in time.
     pub lost: bool,
 }
 
@@ -72,7 +72,7 @@ const TASKSTATS_TYPE_STATS: u16 = 3;
 const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
 const TASKSTATS_TYPE_AGGR_TGID: u16 = 5;
 const GENERIC_HEADER: usize = 4;
-/// A compile ends thousands of processes while the reader waits for a processor.
+/// Buffer size: a compilation ends thousands of processes while the reader waits for a processor.
 const RECEIVE_BUFFER: libc::c_int = 4 << 20;
 
 impl Listener {
@@ -84,7 +84,7 @@ impl Listener {
         let socket = open_socket()?;
         let mut listener = Listener { socket, family: GENL_ID_CTRL, buffer: vec![0; 64 << 10] };
         listener.family = listener.find_family()?;
-        // All processors that may come, as the kernel names them: `0-1`.
+        // All possible processors, in the kernel's format: `0-1`.
         let processors = file::read(Path::new("/sys/devices/system/cpu/possible"))?;
         let mask = format!("{}\0", processors.trim());
         listener.send(TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, mask.as_bytes())?;
@@ -95,7 +95,7 @@ impl Listener {
     /// All records that have arrived. Does not wait.
     ///
     /// # Errors
-    /// [`Error::System`]; [`Error::Format`] for a version of the structure whose layout is not known.
+    /// [`Error::System`]; [`Error::Format`] for a version of the structure with an unknown layout.
     pub fn poll(&mut self) -> Result<Batch, Error> {
         let mut batch = Batch::default();
         loop {
@@ -127,7 +127,7 @@ impl Listener {
             .ok_or_else(|| failed("looking for taskstats", io::Error::from_raw_os_error(libc::ENOENT)))
     }
 
-    /// One request with one attribute.
+    /// Sends one request with one attribute.
     fn send(&self, command: u8, attribute: u16, value: &[u8]) -> Result<(), Error> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         let mut message = Vec::new();
@@ -151,7 +151,7 @@ impl Listener {
         }
     }
 
-    /// Waits for the acknowledgement; the buffer then holds the answer proper, if one came before it.
+    /// Waits for the acknowledgement; the buffer then contains the answer, if one preceded it.
     fn receive_answer(&mut self) -> Result<usize, Error> {
         let asking = |source| failed("asking for exit records", source);
         let mut answer = Vec::new();
@@ -186,13 +186,13 @@ fn open_socket() -> Result<OwnedFd, Error> {
     if fd < 0 {
         return Err(opening());
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a new descriptor that only this code owns.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let set = |option: libc::c_int, value: &[u8]| {
         // SAFETY: the value lives through the call.
         unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, value.as_ptr().cast(), value.len() as libc::socklen_t) }
     };
-    // The first needs no limit raised but root; if it is refused the default buffer only loses records earlier, which is told.
+    // The forced size needs root, but no raised limit; if it is refused, the default buffer only loses records earlier, which is reported.
     set(libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER.to_ne_bytes());
     let patience = [2u64.to_ne_bytes(), 0u64.to_ne_bytes()].concat();
     set(libc::SO_RCVTIMEO, &patience);
@@ -216,7 +216,7 @@ fn parse_message(message: &[u8]) -> Result<Vec<ExitRecord>, Error> {
         if !is_group && kind != TASKSTATS_TYPE_AGGR_PID {
             continue;
         }
-        // First the id that it is about, as the kernel's first PID namespace would have it for this socket.
+        // First the id that the record is about, as in the initial PID namespace.
         let id = attributes(value).next().and_then(|(_, id)| u32_at(id, 0));
         let stats = attributes(value).find(|(kind, _)| *kind == TASKSTATS_TYPE_STATS).map(|(_, stats)| stats);
         if let (Some(id), Some(stats)) = (id, stats) {
@@ -226,8 +226,8 @@ fn parse_message(message: &[u8]) -> Result<Vec<ExitRecord>, Error> {
     Ok(records)
 }
 
-/// `struct taskstats` grows at its end with each version, so offsets stay. Version 15 (Linux 6.14) alone put fields in the middle;
-/// version 16 took that back.
+/// `struct taskstats` grows at its end with each version, so offsets stay. Only version 15 (Linux 6.14) inserted fields in the middle;
+/// version 16 moved them.
 fn parse_stats(stats: &[u8], pid: i32, is_group: bool) -> Result<ExitRecord, Error> {
     let version = u16_at(stats, 0).unwrap_or(0);
     let unknown = || Error::Format {

@@ -1,4 +1,4 @@
-//! Folders that are gone when they are not needed any more, also after the end of a bursar that was killed.
+//! Folders that are removed when no longer needed, even after a bursar was killed.
 
 use std::io;
 use std::ops::Deref;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use crate::journal::{Guard, Journal};
 use crate::secure_file::PrivateFolder;
 
-/// A private folder that is journaled: repair removes it if bursar is killed. Where no journal can be written there is the folder all
-/// the same.
+/// A private folder that is journaled: repair removes it if bursar is killed. Without a writable journal, the folder is created all the
+/// same.
 #[derive(Debug)]
 pub struct TemporaryFolder {
-    // Dropped in this order: where its removal fails, the journal tries again.
+    // Dropped in this order: if its removal fails, the journal tries again.
     folder: PrivateFolder,
     noted: Option<Guard>,
 }
 
 impl TemporaryFolder {
-    /// Makes one in this folder, or in one for temporary files where other users could move what is in it.
+    /// Creates one in this folder, or in one for temporary files if other users could move its content.
     ///
     /// # Errors
     /// Those of [`PrivateFolder::create_near`].
@@ -25,7 +25,7 @@ impl TemporaryFolder {
         TemporaryFolder::noted(|note| PrivateFolder::create_near(folder, note))
     }
 
-    /// Makes one for temporary files. `prefix`, with which its name begins, begins with `bursar-`.
+    /// Creates one for temporary files. `prefix`, with which its name begins, must begin with `bursar-`.
     ///
     /// # Errors
     /// Those of [`PrivateFolder::create_temporary`].
@@ -38,7 +38,7 @@ impl TemporaryFolder {
         let mut noted: Option<Guard> = None;
         let made = make(&mut |path| {
             let next = journal.as_ref().and_then(|journal| journal.folder(path).ok());
-            // That name was taken by somebody else.
+            // The name was taken.
             if let Some(taken) = std::mem::replace(&mut noted, next) {
                 taken.keep();
             }
@@ -54,7 +54,7 @@ impl TemporaryFolder {
         }
     }
 
-    /// The folder stays; where it is.
+    /// Keeps the folder; returns its path.
     pub fn keep(self) -> PathBuf {
         let path = self.path().to_path_buf();
         if let Some(noted) = self.noted {

@@ -1,4 +1,4 @@
-//! Transparent huge pages, and what this kernel lets programs decide of them.
+//! Transparent huge pages, and what this kernel lets programs control.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::ptr;
 
 use crate::file;
 
-/// Not in libc yet: with it, [`libc::PR_SET_THP_DISABLE`] leaves ranges alone that were advised (Linux 6.18).
+/// Not in libc yet: with this flag, [`libc::PR_SET_THP_DISABLE`] exempts advised ranges (Linux 6.18).
 pub const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
-/// Where the machine's settings are.
+/// The folder of the machine's settings.
 pub(crate) const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
 /// The file of a setting.
 pub(crate) const FILE: &str = "enabled";
@@ -21,11 +21,11 @@ pub fn mode() -> Option<String> {
 
 /// The mode of pages of this size (`inherit`: the machine's), or the machine's own; `None`: the kernel has none.
 pub fn mode_of(bytes: Option<u64>) -> Option<String> {
-    chosen(&file::read_if_there(&setting(bytes))?).map(String::from)
+    chosen(&file::read_if_present(&setting(bytes))?).map(String::from)
 }
 
-/// Huge pages of which programs of this machine gave back a part since boot, in bytes: each at its whole size. `None`: the kernel
-/// does not count them.
+/// Huge pages of which programs of this machine have freed a part since boot, in bytes, each counted whole. `None`: the kernel does not
+/// count them.
 pub fn parted_bytes() -> Option<u64> {
     let folder = Path::new(FOLDER);
     let of_size = |folder: &PathBuf| {
@@ -36,9 +36,9 @@ pub fn parted_bytes() -> Option<u64> {
         let sizes = file::subdirectories(folder).unwrap_or_default();
         sizes.iter().filter_map(of_size).reduce(|a, b| a + b)
     };
-    // Before Linux 6.10 there is one sum, of the largest size.
+    // Before Linux 6.10 there is one sum, for the largest size.
     let of_largest = || {
-        let counts = file::read_if_there(Path::new("/proc/vmstat"))?;
+        let counts = file::read_if_present(Path::new("/proc/vmstat"))?;
         let (_, count) = file::pairs(&counts).find(|(key, _)| *key == "thp_deferred_split_page")?;
         Some(count * file::number(&folder.join("hpage_pmd_size"))?)
     };
@@ -51,24 +51,24 @@ pub fn setting(bytes: Option<u64>) -> PathBuf {
     bytes.map_or_else(|| folder.to_path_buf(), |bytes| folder.join(format!("hugepages-{}kB", bytes >> 10))).join(FILE)
 }
 
-/// Of a list of choices, the one in brackets.
+/// The bracketed choice in a list.
 pub(crate) fn chosen(choices: &str) -> Option<&str> {
     Some(choices.split_once('[')?.1.split_once(']')?.0)
 }
 
-/// While it lives, this process and what it starts have no huge pages, advised or not.
+/// While this lives, this process and its children have no huge pages, advised or not.
 #[derive(Debug)]
 pub struct Disabled {
     before: libc::c_int,
 }
 
 impl Disabled {
-    /// Switches them off.
+    /// Disables them.
     ///
     /// # Errors
-    /// What `prctl` says.
+    /// `prctl`'s error.
     pub fn for_children() -> io::Result<Disabled> {
-        // SAFETY: neither call has to do with memory of ours.
+        // SAFETY: neither call accesses memory of ours.
         let (before, set) = unsafe {
             (libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0), libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0))
         };
@@ -82,22 +82,22 @@ impl Drop for Disabled {
     }
 }
 
-/// What `PR_GET_THP_DISABLE` said: the flags, with 1 for being set.
-fn set_disabled(told: libc::c_int) {
-    let (set, flags) = (libc::c_ulong::from(told & 1 == 1), (told & !1) as libc::c_ulong);
-    // SAFETY: the call has nothing to do with memory of ours.
+/// Restores the result of `PR_GET_THP_DISABLE`: the flags, with 1 for disabled.
+fn set_disabled(state: libc::c_int) {
+    let (set, flags) = (libc::c_ulong::from(state & 1 == 1), (state & !1) as libc::c_ulong);
+    // SAFETY: the call accesses no memory of ours.
     unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, set, flags, 0, 0) };
 }
 
 /// Whether the kernel knows an advice (`madvise`).
 pub fn knows(advice: libc::c_int) -> bool {
-    // SAFETY: no memory is concerned; what is not known is refused all the same.
+    // SAFETY: an empty range; unknown advice is refused all the same.
     unsafe { libc::madvise(ptr::null_mut(), 0, advice) == 0 }
 }
 
-/// Whether a process can be kept from huge pages but for what is advised. Says so to this one for a moment.
+/// Whether a process can disable huge pages except advised ones. Tries it on this process for a moment.
 pub fn can_except_advised() -> bool {
-    // SAFETY: none of these calls has to do with memory of ours.
+    // SAFETY: none of these calls accesses memory of ours.
     unsafe {
         let before = libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0);
         if before < 0 || libc::prctl(libc::PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0) != 0 {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advice_that_there_is_is_known_and_other_is_not() {
+    fn known_advice_is_recognised_and_other_is_not() {
         assert!(knows(libc::MADV_DONTNEED));
         assert!(!knows(9999));
     }
@@ -127,10 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_page_of_which_a_part_is_given_back_is_counted() {
+    fn a_partly_freed_huge_page_is_counted() {
         const HUGE: usize = 2 << 20;
         let Some(before) = parted_bytes() else { return };
-        // SAFETY: the mapping is this test's own, and the huge page lies within it.
+        // SAFETY: the test's own mapping, which contains the huge page.
         let was_huge = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let memory = libc::mmap(ptr::null_mut(), 2 * HUGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_changes_nothing() {
+    fn the_check_changes_nothing() {
         let disabled = || unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
         let before = disabled();
         can_except_advised();

@@ -1,32 +1,31 @@
-//! `wait4`: how a child ended and what it used.
+//! `wait4`: the status and the usage of a child.
 
 use std::io;
 use std::mem::MaybeUninit;
 
 use model::{BytesMoved, Exit, Rusage};
 
-/// A child that has ended.
+/// An ended child.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended {
     /// Its status or signal.
     pub exit: Exit,
     /// Whether a signal that ended it also wrote a core.
     pub core_dumped: bool,
-    /// What it, and all descendants it waited for, used.
+    /// Usage of the child and of all descendants it reaped.
     pub rusage: Rusage,
-    /// What it, and all descendants it waited for, read and wrote, where whoever waited has asked before it was reaped
-    /// ([`crate::procfs::moved`]).
+    /// Bytes read and written by it and by all descendants it reaped, if the caller read them before reaping it ([`crate::procfs::moved`]).
     pub moved: Option<BytesMoved>,
-    /// It has waited for no child that ran, where whoever waited has asked before it was reaped
-    /// ([`crate::procfs::Stat::reaped_faults`]): its status is its own. `false`: it may have.
+    /// Whether it has surely reaped no child that ran, so that its status is its own; needs a reading before it was reaped
+    /// ([`crate::procfs::Stat::reaped_faults`]).
     pub waited_for_none: bool,
 }
 
-/// Whether this process has any child, running or ended and not yet waited for.
+/// Whether this process has any child, running or not yet reaped.
 pub fn has_children() -> bool {
     let mut found = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: valid for writes for the time of the call, which takes nothing away.
+    // SAFETY: valid for writes during the call, which reaps nothing.
     let failed = unsafe { libc::waitid(libc::P_ALL, 0, found.as_mut_ptr(), options) } < 0;
     !(failed && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD))
 }
@@ -34,13 +33,13 @@ pub fn has_children() -> bool {
 /// Reaps child `pid` if it has ended; `None` while it runs. With `block`, waits until it ends.
 ///
 /// # Errors
-/// What the system call says, `ECHILD` if `pid` is not our child. Interruptions are retried.
+/// The system call's error, `ECHILD` if `pid` is not our child. Interruptions are retried.
 pub fn wait4(pid: i32, block: bool) -> io::Result<Option<Ended>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let options = if block { 0 } else { libc::WNOHANG };
     let reaped = loop {
-        // SAFETY: both pointers are valid for writes for the time of the call.
+        // SAFETY: both pointers are valid for writes during the call.
         let reaped = unsafe { libc::wait4(pid, &mut status, options, usage.as_mut_ptr()) };
         match reaped {
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => continue,
@@ -51,7 +50,7 @@ pub fn wait4(pid: i32, block: bool) -> io::Result<Option<Ended>> {
     if reaped == 0 {
         return Ok(None);
     }
-    // SAFETY: zeroed is a valid rusage, and the kernel filled it in since a child was reaped.
+    // SAFETY: zeroed is a valid rusage, and the kernel has filled it in because a child was reaped.
     let usage = unsafe { usage.assume_init() };
     let exit = if libc::WIFSIGNALED(status) {
         Exit::Signal(libc::WTERMSIG(status))
@@ -77,14 +76,13 @@ pub fn wait4(pid: i32, block: bool) -> io::Result<Option<Ended>> {
     }))
 }
 
-/// Waits until a child has ended, and leaves it to be reaped.
+/// Waits until a child has ended, without reaping it.
 ///
 /// # Errors
-/// What the system call says, `ECHILD` if there are no children. Interruptions are retried.
+/// The system call's error, `ECHILD` if there are no children. Interruptions are retried.
 pub(crate) fn next_to_end() -> io::Result<i32> {
     loop {
-        // SAFETY: zeroes are a whole siginfo, which is valid for writes for the time of the call; `si_pid` is set where a
-        // child was found.
+        // SAFETY: zeroes are a valid siginfo, which is valid for writes during the call; `si_pid` is set if a child was found.
         let (failed, pid) = unsafe {
             let mut found: libc::siginfo_t = std::mem::zeroed();
             (libc::waitid(libc::P_ALL, 0, &raw mut found, libc::WEXITED | libc::WNOWAIT), found.si_pid())
@@ -107,7 +105,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::zombie_processes, reason = "wait4 is what reaps it")]
-    fn a_child_reads_its_own_status_and_peak() {
+    fn a_child_has_its_own_status_and_peak() {
         let child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
         let ended = wait4(child.id() as i32, true).unwrap().unwrap();
         assert_eq!(ended.exit, Exit::Status(7));
@@ -116,13 +114,13 @@ mod tests {
 
     #[test]
     #[expect(clippy::zombie_processes, reason = "wait4 is what reaps it")]
-    fn a_child_ended_by_a_signal_says_so() {
+    fn a_child_ended_by_a_signal_is_reported_so() {
         let child = Command::new("sh").args(["-c", "kill -TERM $$"]).spawn().unwrap();
         assert_eq!(wait4(child.id() as i32, true).unwrap().unwrap().exit, Exit::Signal(libc::SIGTERM));
     }
 
     #[test]
-    fn who_is_not_our_child_cannot_be_waited_for() {
+    fn other_processes_cannot_be_waited_for() {
         assert_eq!(wait4(1, false).unwrap_err().raw_os_error(), Some(libc::ECHILD));
     }
 }

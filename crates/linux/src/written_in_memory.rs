@@ -1,5 +1,5 @@
-//! Files in memory that a job wrote: tmpfs, ramfs, files without a name (memfds) and System V segments. What a process writes there by
-//! calls, or has detached, is in no RSS; without a cgroup, the descriptors of the job's processes and the list of segments alone show it.
+//! Files in memory that a job wrote: tmpfs, ramfs, memfds and System V segments. Data that a process writes there by calls, or has
+//! detached, is in no RSS; without a cgroup, only the descriptors of the job's processes and the list of segments show it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,9 +12,9 @@ use crate::holders::{FileId, mapped_files};
 use crate::open_in_memory::OpenFile;
 use crate::shared_memory::{segment_ids, segments_made};
 
-/// Less than this of all files together is not told, bytes.
+/// If all files together are smaller than this, they are not reported, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
-/// Files that are followed after they were closed, at most.
+/// Maximum number of files followed after they were closed.
 const MOST_FILES: usize = 1_000;
 
 /// The files in memory that processes of a job have, or had, open.
@@ -23,28 +23,28 @@ pub struct WrittenInMemory {
     files: BTreeMap<FileId, OpenFile>,
     /// Segments from before the job.
     segments_before: BTreeSet<u64>,
-    /// Processes of the job, those that have ended among them.
+    /// Processes of the job, including ended ones.
     pids: BTreeSet<i32>,
 }
 
 impl WrittenInMemory {
-    /// Of a job that is about to begin, or of processes that run: what they made before is their own.
+    /// For a job about to begin, or for running processes: what exists by now is not counted as the job's.
     pub fn begin() -> WrittenInMemory {
         WrittenInMemory { files: BTreeMap::new(), segments_before: segment_ids(), pids: BTreeSet::new() }
     }
 
-    /// A process has told that it opened this file: it may be closed before anybody looks.
+    /// Adds a file that a process reported to have opened, because it may be closed before the next sample.
     pub fn tell(&mut self, id: FileId, file: OpenFile) {
         if self.files.len() < MOST_FILES {
             self.files.entry(id).or_insert(file);
         }
     }
 
-    /// What the files `found` open now, and those that were found or told before, occupy, by the name of the largest. `mapped_bytes`: the
-    /// most shared memory that one process has mapped, which its RSS holds already; it is taken off the files that a process maps. `None`:
-    /// less than 1 MiB. Costs a few system calls per file.
+    /// Memory of the files in `found`, which are open now, and of those found or reported before, with the name of the largest.
+    /// `mapped_bytes`: the most shared memory that one process has mapped; its RSS includes it already, so it is subtracted from mapped
+    /// files. `None`: less than 1 MiB. Takes a few system calls per file.
     pub fn look(&mut self, found: BTreeMap<FileId, OpenFile>, pids: &[i32], mapped_bytes: u64) -> Option<Named> {
-        // A file that was closed stays in memory for as long as it has a name.
+        // A closed file stays in memory as long as it has a name.
         let is_closed = |id: &FileId| !found.contains_key(id);
         let mapped: BTreeSet<FileId> = match mapped_bytes > 0 && self.files.keys().any(is_closed) {
             true => pids.iter().flat_map(|pid| mapped_files(*pid)).collect(),
@@ -73,12 +73,12 @@ impl WrittenInMemory {
     }
 }
 
-/// A segment stays in memory until it is removed, whoever has it attached.
+/// A segment stays in memory until it is removed, attached or not.
 fn of_segment((name, bytes, is_attached): (String, u64, bool)) -> OpenFile {
     OpenFile { name, bytes, mapped_bytes: if is_attached { bytes } else { 0 }, pid: 0 }
 }
 
-/// The memory of a file that is no longer open, bytes, if it still has its name: as the process that opened it sees it, or as we do.
+/// The memory of a file that is no longer open, bytes, if it still has its name: from the view of the process that opened it, or from ours.
 fn bytes_if_there(id: FileId, file: &OpenFile) -> Option<u64> {
     let paths = [PathBuf::from(format!("/proc/{}/root{}", file.pid, file.name)), PathBuf::from(&file.name)];
     let mut found = paths.iter().filter_map(|path| fs::metadata(path).ok());
@@ -122,7 +122,7 @@ mod tests {
             let perl = std::process::Command::new("perl").args(["-e", script]).output().unwrap();
             String::from_utf8(perl.stdout).unwrap()
         };
-        // Larger than what other tests of this process make meanwhile.
+        // Larger than segments that other tests of this process create meanwhile.
         let make = r#"$id = shmget(0, 64 << 20, 0600); shmwrite($id, "x" x (64 << 20), 0, 64 << 20); print $id"#;
         let mut files = WrittenInMemory::begin();
         let id = perl(make);

@@ -108,7 +108,7 @@ pub fn renew(segment: &Segment) -> io::Result<String> {
     let name = match (&segment.region, &segment.device) {
         (Some(region), device) => {
             // After a reboot the device no longer exists.
-            if let Some(device) = device.as_ref().filter(|device| dax::is_there(device)) {
+            if let Some(device) = device.as_ref().filter(|device| dax::exists(device)) {
                 dax::remove(device).map_err(io::Error::other)?;
             }
             dax::create(region, segment.bytes).map_err(io::Error::other)?

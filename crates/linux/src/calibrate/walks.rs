@@ -1,4 +1,4 @@
-//! What accesses take, what huge pages save of that, and how much the last cache keeps of what is accessed.
+//! Measures memory access latencies, what huge pages save of them, and the effective size of the last-level cache.
 
 use std::hint::black_box;
 
@@ -7,32 +7,32 @@ use super::region::{PAGES, Region, next};
 use crate::cgroup::Cgroup;
 use crate::{core_cache, numa};
 
-/// Much more than any TLB covers with pages of 4 KiB; and so much that its page tables have no room in the second cache beside
-/// the data. It is there twice, some 400 ms long.
+/// Exceeds every TLB's reach with 4 KiB pages by far, with page tables that do not fit into the L2 cache beside the data. Two such areas
+/// exist for some 400 ms.
 const REGIONS: usize = 256;
-/// Also more than any TLB covers, with page tables that stay in the second cache.
+/// Exceeds every TLB's reach, with page tables that fit into the L2 cache.
 const NEAR_REGIONS: usize = 32;
-/// There must be much more, for it must not be taken from anybody.
+/// Memory that must be available many times over, so that it is not taken from other programs.
 const LEAST_BYTES: u64 = 8 << 30;
 
 const WORDS_PER_LINE: usize = 8;
-/// Pages whose entries in the page tables share a line of the cache.
+/// Pages whose page table entries share a cache line.
 const PAGES_PER_LINE: usize = 8;
 const WORDS_PER_PAGE: usize = 512;
 
-/// What a near walk takes may be lost in the noise, and is not nothing: some cycles, where a far one takes hundreds.
+/// Minimum for a near walk, which may vanish in the noise: some cycles, where a far one takes hundreds.
 const FINEST: f64 = 16.0;
 
 const ACCESSES: usize = 30_000;
 const ROUNDS: usize = 5;
-/// Of those that take a millisecond each, and find a difference of nanoseconds.
+/// Rounds of measurements of a millisecond each, which resolve a difference of nanoseconds.
 const NEAR_ROUNDS: usize = 25;
-/// Of those that read all of the memory first.
+/// Rounds of measurements that read all of the memory first.
 const CACHE_ROUNDS: usize = 3;
 
-/// Of an access that waits for the one before: what a huge page saves, in ns, where the entry of the page table is in the last cache,
-/// where it is in the second one, and where it is in none; and what the access takes without. Then the same of one that does not wait.
-/// At last the bytes that the last cache keeps. `None` if there is not the memory, or no huge page.
+/// For a dependent access: what a huge page saves, in ns, with the page table entry in the last-level cache, in the L2 cache, and in no
+/// cache; and the latency without page walk. Then the same for an independent access. Last, the bytes that the last-level cache keeps.
+/// `None` if memory is short or there are no huge pages.
 pub fn measured() -> Option<[f64; 9]> {
     if room() < LEAST_BYTES {
         return None;
@@ -45,7 +45,7 @@ pub fn measured() -> Option<[f64; 9]> {
         return None;
     }
     base.touch(REGIONS * PAGES);
-    // In turn, and the least of each: others can only make it longer.
+    // Alternating, and the minimum of each: other programs can only make it longer.
     let least = |rounds: usize, walk: fn(&[u64], bool) -> usize, waits: bool, is_cached: bool| {
         let timed = |memory: &Region| {
             if !is_cached {
@@ -68,8 +68,8 @@ pub fn measured() -> Option<[f64; 9]> {
     [&of(true)[..], &of(false), &[last_cache(huge.words())]].concat().try_into().ok()
 }
 
-/// What is kept of what is accessed at random places: many share a last cache, and of what a virtual machine is told to have most may be
-/// its neighbours'. Of twice as much as it keeps half takes as long as if it kept nothing.
+/// Bytes that the last-level cache keeps of randomly accessed memory. Many processors share it, and most of what a virtual machine believes
+/// to have may belong to its neighbours. Of twice as much memory as it keeps, half of the accesses miss.
 fn last_cache(words: &[u64]) -> f64 {
     let all = size_of_val(words);
     let doubled = std::iter::successors(Some(2 * core_cache::second_bytes() as usize), |bytes| Some(2 * bytes));
@@ -85,26 +85,26 @@ fn last_cache(words: &[u64]) -> f64 {
     kept_bytes(&sizes, &taken).min(core_cache::last_bytes() as f64)
 }
 
-/// By how long an access takes in memory of each size, of which the first is kept and nearly nothing of the last.
+/// From the access time at each memory size; the first size is kept whole, and almost nothing of the last.
 fn kept_bytes(sizes: &[usize], taken: &[f64]) -> f64 {
     let (Some(kept), Some(not)) = (taken.first(), taken.last()) else { return 0.0 };
     let share = |ns: &f64| if not > kept { ((not - ns) / (not - kept)).clamp(0.0, 1.0) } else { 1.0 };
     sizes.iter().zip(taken).map(|(bytes, ns)| *bytes as f64 * share(ns)).fold(0.0, f64::max)
 }
 
-/// What can be had without taking it from others, by the machine and by the cgroup.
+/// Memory available without taking it from other programs, on the machine and in the cgroup.
 fn room() -> u64 {
     let machine = numa::nodes().map_or(0, |nodes| nodes.iter().map(|node| node.available).sum());
     let cgroup = Cgroup::of(std::process::id() as i32).ok().flatten();
     cgroup.and_then(|cgroup| cgroup.effective_limit()).map_or(machine, |limit| limit.min(machine))
 }
 
-/// Random places of the first regions.
+/// Random addresses in the first regions.
 fn near(words: &[u64], waits: bool) -> usize {
     random(&words[..NEAR_REGIONS * PAGES * WORDS_PER_PAGE], waits)
 }
 
-/// If each access waits for the one before, where it goes is not known before what was read is there.
+/// If each access waits for the previous one, its address depends on the value read.
 fn random(words: &[u64], waits: bool) -> usize {
     let (mut random, mut read) = (88_172_645_463_325_252, 0u64);
     for _ in 0..ACCESSES {
@@ -116,13 +116,14 @@ fn random(words: &[u64], waits: bool) -> usize {
     ACCESSES
 }
 
-/// Places in no order, and no two whose entries share a line until all have been: then it has left the cache.
+/// Addresses in random order, without two whose page table entries share a cache line before all lines were used: by then a line has been
+/// evicted.
 fn far(words: &[u64], waits: bool) -> usize {
     let lines = words.len() / (PAGES_PER_LINE * WORDS_PER_PAGE);
     let (mut random, mut line, mut read) = (88_172_645_463_325_252, 0, 0u64);
     for _ in 0..lines {
         random = next(if waits { random ^ read & 1 } else { random });
-        // Each once, for their number is a power of two.
+        // Each once, because their number is a power of two.
         line = (line * 1_664_525 + 1_013_904_223) % lines;
         let within = random as usize % (PAGES_PER_LINE * WORDS_PER_PAGE / WORDS_PER_LINE) * WORDS_PER_LINE + 1;
         read = words[line * PAGES_PER_LINE * WORDS_PER_PAGE + within].wrapping_add(if waits { 0 } else { read });
@@ -136,7 +137,7 @@ fn behind(words: &[u64], waits: bool) -> usize {
     far(&words[words.len() / 2..], waits)
 }
 
-/// Reads, of the first half, twice what the last cache has room for: then nothing else is in it.
+/// Reads twice the last-level cache's size from the first half, which evicts everything else.
 fn push_out(words: &[u64]) {
     read_all(&words[..(2 * core_cache::last_bytes() as usize / size_of::<u64>()).min(words.len() / 2)]);
 }
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_keeps_what_is_accessed_as_fast_as_the_least_or_its_share_of_more() {
+    fn the_cache_size_follows_from_access_times() {
         let sizes: Vec<usize> = (1..=9).map(|power| 1 << power).collect();
         let keeps = |bytes: f64| {
             let ns = |all: &usize| 20.0 + 80.0 * (1.0 - bytes / *all as f64).max(0.0);

@@ -1,4 +1,4 @@
-//! A limit that is moved while programs run, and put back afterwards.
+//! A memory limit that bursar changes while programs run, and restores afterwards.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,71 +12,71 @@ use crate::pages::{Advised, mappings};
 use crate::patience::within;
 use crate::{Error, file, procfs};
 
-/// How long one step down may take. The kernel of version 1 takes back as much as the step is, while the programs take it again:
-/// one that reads faster than its memory is taken back is not outrun by a large step, but by one small one after another.
+/// Time limit for one step down. v1 reclaims as much as the step is, while programs allocate it again: if a program reads faster than
+/// reclaim, small steps in quick succession succeed where a large one does not.
 const STEP_PATIENCE: Duration = Duration::from_millis(5);
 const LARGEST_STEP: u64 = 1 << 20;
 const SMALLEST_STEP: u64 = 64 << 10;
-/// So many steps of a size before a larger one is tried: one that is too large costs its patience for nothing.
+/// Number of steps of one size before a larger one is tried: a step that is too large wastes its time limit.
 const STEPS: u32 = 16;
-/// Of version 1: whether processes are killed where no memory is found.
+/// v1: whether the OOM killer is disabled.
 const KILLER: &str = "memory.oom_control";
-/// Between moves of all memory to the inactive list, and so many times as long as one takes. See [`Inactive`].
+/// Time between moves of all memory to the inactive list, as a multiple of the duration of a move. See [`Inactive`].
 const INACTIVE_PERIOD: Duration = Duration::from_millis(200);
 const INACTIVE_SHARE: u32 = 10;
-/// This part of what cannot be reclaimed is given beside it where a program is held up.
+/// Extra memory above the unreclaimable part for a throttled program, as a divisor of that part.
 const RELIEF: u64 = 8;
-/// For a limit to be put back that is below what is used.
+/// Time limit for restoring a limit below the usage.
 const LAST_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The memory that a cgroup is allotted: on v1 its limit; on v2 its high mark, which slows and never kills.
+/// The memory allotted to a cgroup: on v1 its limit; on v2 `memory.high`, which throttles and never kills.
 #[derive(Debug)]
 pub struct Allotment {
     cgroup: Cgroup,
     path: PathBuf,
-    /// What is in force; `None`: no limit.
+    /// The current value; `None`: no limit.
     now: Option<u64>,
     step: u64,
-    /// Switched off on v1, where it strikes while a limit is lowered, swap free or not: reclaim finds nothing for some hundred microseconds
-    /// (Linux 6.18). Who finds no memory waits instead, until [`Allotment::wake`] or the end.
+    /// The OOM killer, disabled on v1, where it strikes while a limit is lowered, even with free swap: for some hundred microseconds
+    /// reclaim finds nothing (Linux 6.18). A process that finds no memory waits instead, until [`Allotment::wake`] or the end.
     killer: Option<Guard>,
     guard: Guard,
 }
 
 impl Allotment {
-    /// What was there before is put back when this is dropped, or by the next bursar if this one is killed.
+    /// The previous value is restored when this is dropped, or by the next bursar if this one is killed.
     ///
     /// # Errors
-    /// [`Error::Write`] if it may not be written; [`Error::InUse`] if another bursar moves it.
+    /// [`Error::Write`] if it is not writable; [`Error::InUse`] if another bursar controls it.
     pub fn of(cgroup: Cgroup, journal: &Journal) -> Result<Allotment, Error> {
         let name = match cgroup.version {
             Version::V1 => "memory.limit_in_bytes",
             Version::V2 => "memory.high",
         };
         let path = cgroup.dir.join(name);
-        // What is undone last is written down first.
+        // Entries that are undone last are written first.
         let killer = journal.killer(&cgroup.dir.join(KILLER))?;
         let guard = journal.limit(&path)?;
         let now = file::number(&path).filter(|limit| *limit < UNLIMITED_V1);
         Ok(Allotment { cgroup, path, now, step: LARGEST_STEP, killer, guard })
     }
 
-    /// What is in force; `None`: no limit.
+    /// The current value; `None`: no limit.
     pub fn now(&self) -> Option<u64> {
         self.now
     }
 
-    /// Sets it; lower than what is used only as far as that follows within the time. Returns what was reached.
+    /// Sets it; below the usage only as far as reclaim succeeds in time. Returns the value reached.
     ///
     /// # Errors
-    /// [`Error::Write`] if it is refused.
+    /// [`Error::Write`] if the kernel refuses.
     pub fn set(&mut self, bytes: u64, patience: Duration) -> Result<u64, Error> {
         let bytes = bytes / procfs::page_bytes() * procfs::page_bytes();
         let due = Instant::now() + patience;
         self.wake()?;
         let set = |now| self.now = Some(now);
         if lower(&self.cgroup, &self.path, bytes, due, &mut self.step, set)? {
-            // A high mark is written though its memory does not follow: writing it again takes back more.
+            // memory.high is written even if reclaim does not follow: writing it again reclaims more.
             while self.cgroup.usage()? > bytes && Instant::now() < due {
                 within(STEP_PATIENCE, || file::write_or_give_up(&self.path, &bytes.to_string()))?;
             }
@@ -85,23 +85,23 @@ impl Allotment {
         Ok(self.now.map_or(usage, |now| now.max(usage)))
     }
 
-    /// Keeps what was given back from being used again, down to so much. Returns whether more than that is used.
+    /// Lowers the limit to keep reclaimed memory from being used again, down to this value. Returns whether the usage exceeds it.
     ///
     /// # Errors
-    /// If it cannot be told what is used.
+    /// If the usage is unknown.
     pub fn pin(&mut self, bytes: u64) -> Result<bool, Error> {
         let usage = self.cgroup.usage()?;
         let to = usage.max(bytes);
         let write = || file::write_or_give_up(&self.path, &to.to_string());
-        // It is refused where more is used by then.
+        // Refused if the usage has grown meanwhile.
         if self.now.is_none_or(|now| to < now) && within(STEP_PATIENCE, write).is_ok() {
             self.now = Some(to);
         }
         Ok(usage > bytes)
     }
 
-    /// What somebody else has set since it was set last, as `systemctl daemon-reload` and `set-property` do, in words; `None`: nobody has.
-    /// It is what is put back at the end; until then it is set again.
+    /// A value that another program has set since the last one, for example `systemctl daemon-reload` or `set-property`, in words; `None`:
+    /// there is none. It becomes the value to restore at the end; until then bursar sets its own again.
     ///
     /// # Errors
     /// [`Error::Write`] if it cannot be set again.
@@ -117,7 +117,7 @@ impl Allotment {
         Ok(Some(format!("somebody else set {name} to {found}")))
     }
 
-    /// What is there, if it is not what was set last. From now on that is what is put back.
+    /// The current value, if it differs from the last one set. It becomes the value to restore.
     fn found_by_others(&mut self) -> Result<Option<String>, Error> {
         let found = file::read(&self.path)?.trim().to_string();
         if number_in(&found) == self.now {
@@ -127,11 +127,11 @@ impl Allotment {
         Ok(Some(found))
     }
 
-    /// Raises it at once where so much cannot be reclaimed and its programs are held up for it; whether it did. A high mark below what
-    /// cannot be reclaimed slows a program down for as long as it stays, and a limit of version 1 stops it.
+    /// Raises the limit at once if the unreclaimable memory exceeds it and programs are throttled; returns whether it did. A `memory.high`
+    /// below the unreclaimable memory throttles a program for as long as it stays, and a v1 limit stops it.
     ///
     /// # Errors
-    /// [`Error::Write`] if it is refused.
+    /// [`Error::Write`] if the kernel refuses.
     pub fn relieve(&mut self, floor: impl FnOnce() -> u64) -> Result<bool, Error> {
         let Some(now) = self.now else { return Ok(false) };
         let is_held_up = match self.cgroup.version {
@@ -142,7 +142,7 @@ impl Allotment {
         if floor <= now {
             return Ok(false);
         }
-        // What grows goes on growing until this is called again.
+        // Growing memory continues to grow until the next call.
         let to = (floor + floor / RELIEF) / procfs::page_bytes() * procfs::page_bytes();
         file::write(&self.path, &to.to_string())?;
         self.now = Some(to);
@@ -153,49 +153,49 @@ impl Allotment {
         file::read(&self.cgroup.dir.join(KILLER)).is_ok_and(|state| state.contains("under_oom 1"))
     }
 
-    /// Puts back what was there before, or what somebody else has set since.
+    /// Restores the previous value, or the one that another program has set since.
     ///
     /// # Errors
-    /// [`Error::Write`]; it then stays in the journal for `bursar doctor --repair`.
+    /// [`Error::Write`]; the entry then stays in the journal for `bursar doctor --repair`.
     pub fn release(mut self) -> Result<(), Error> {
-        // A cgroup that is gone has nothing to read.
+        // A removed cgroup has no files to read.
         let _ = self.found_by_others();
         self.guard.restore()?;
         self.killer.map_or(Ok(()), Guard::restore)
     }
 
-    /// Lets those try again that have found no memory and wait, which is only where the killer is off on v1. They wait on though there is something
-    /// to reclaim by then, or swap: so this is to be called many times in a second.
+    /// Wakes processes that wait because they found no memory, which happens only with the OOM killer disabled on v1. They do not notice
+    /// that memory or swap is available by then, so call this many times per second.
     ///
     /// # Errors
-    /// [`Error::Write`] if it is refused.
+    /// [`Error::Write`] if the kernel refuses.
     pub fn wake(&mut self) -> Result<(), Error> {
         let path = self.cgroup.dir.join(KILLER);
         if self.cgroup.version != Version::V1 || !self.is_under_oom() {
             return Ok(());
         }
         if self.killer.is_some() {
-            // They would take longer to find none again than it stays on.
+            // The killer is enabled too briefly for them to fail again.
             file::write(&path, "0")?;
             return file::write(&path, "1");
         }
-        // Who has switched it off wants nobody killed. A limit that grows wakes them, too.
+        // If the user has disabled it, nothing may be killed. Raising the limit also wakes them.
         let Some(now) = self.now else { return Ok(()) };
         let more = now + LARGEST_STEP;
         file::write_or_give_up(&self.path, &more.to_string())?;
         let is_as_before = within(STEP_PATIENCE, || file::write_or_give_up(&self.path, &now.to_string())).is_ok();
-        // If nothing is given back so soon, it is with the next limit that is set.
+        // If memory is not freed that soon, the next change of the limit wakes them.
         self.now = Some(if is_as_before { now } else { more });
         Ok(())
     }
 }
 
-/// Of a limit as it is read; `None`: there is none.
+/// Parses a limit; `None`: no limit.
 fn number_in(text: &str) -> Option<u64> {
     text.parse().ok().filter(|limit| *limit < UNLIMITED_V1)
 }
 
-/// Writes a limit back as it was read. What is used beyond a high mark follows later.
+/// Restores a limit as it was read. Usage above `memory.high` follows later.
 pub(crate) fn put_back(path: &Path, before: &str) -> Result<(), Error> {
     let cgroup = path.parent().and_then(|dir| Cgroup::at(dir).ok());
     if let (Some(cgroup), Ok(bytes)) = (cgroup, before.parse()) {
@@ -206,7 +206,7 @@ pub(crate) fn put_back(path: &Path, before: &str) -> Result<(), Error> {
     within(STEP_PATIENCE, || file::write_or_give_up(path, before))
 }
 
-/// Step by step, as far as what is used follows; each that was made is told. Whether all were.
+/// Lowers the limit step by step, as far as the usage follows; reports each step. Returns whether all steps succeeded.
 fn lower(
     cgroup: &Cgroup,
     path: &Path,
@@ -247,11 +247,11 @@ fn lower(
     }
 }
 
-/// Keeps private memory inactive while a limit of version 1 is lowered. Who uses all its pages all the time has them all on the active list
-/// soon when the others are taken back, and reclaim hardly finds any.
+/// Keeps private memory inactive while a v1 limit is lowered. A program that uses all its pages constantly soon has all of them on the
+/// active list, where reclaim finds hardly any.
 #[derive(Default)]
 struct Inactive {
-    /// When it was made so last, and how long that took.
+    /// When memory was last deactivated, and how long that took.
     last: Option<(Instant, Duration)>,
 }
 
@@ -265,7 +265,7 @@ impl Inactive {
         }
     }
 
-    /// Once more, for what comes after: if anything was lowered.
+    /// Deactivates once more for later reclaim, if anything was lowered.
     fn end(&self, cgroup: &Cgroup) {
         if self.last.is_some() {
             deactivate(cgroup);
@@ -278,7 +278,7 @@ fn deactivate(cgroup: &Cgroup) {
         let process = procfs::stat(pid).and_then(|stat| Advised::of(pid, stat.starttime));
         let (Ok(process), Ok(mappings)) = (process, mappings(pid)) else { continue };
         for mapping in mappings.iter().filter(|mapping| !mapping.shared) {
-            // What cannot be moved stays where it is.
+            // Pages that cannot be moved stay.
             let _ = process.deactivate(mapping.range.start, mapping.range.end - mapping.range.start);
         }
     }

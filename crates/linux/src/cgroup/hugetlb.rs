@@ -6,7 +6,7 @@ use super::Cgroup;
 use super::limit::UNLIMITED_V1;
 use crate::file;
 
-/// Limit and usage by version of the hierarchy, of pages in use and of reserved ones.
+/// Files of limit and usage by version, for pages in use and for reserved ones.
 const FILES: [[&str; 2]; 4] = [
     ["max", "current"],
     ["rsvd.max", "rsvd.current"],
@@ -14,18 +14,18 @@ const FILES: [[&str; 2]; 4] = [
     ["rsvd.limit_in_bytes", "rsvd.usage_in_bytes"],
 ];
 
-/// The tightest limit on huge pages of a size.
+/// The tightest limit on huge pages of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HugetlbRoom {
     /// The file with the limit.
     pub file: PathBuf,
-    /// What may still be taken, bytes.
+    /// Remaining bytes.
     pub bytes: u64,
 }
 
 impl Cgroup {
-    /// What processes in this cgroup may still take of hugetlb's pools, in pages of a size, by its own limits and those of
-    /// its ancestors; `None`: there is no limit.
+    /// How much processes in this cgroup may still take from hugetlb pools of one page size, by its own limits and its ancestors'; `None`:
+    /// no limit.
     pub fn hugetlb_room(&self, page_bytes: u64) -> Option<HugetlbRoom> {
         tightest(self.hugetlb.as_deref()?, page_bytes)
     }
@@ -35,7 +35,7 @@ fn tightest(dir: &Path, page_bytes: u64) -> Option<HugetlbRoom> {
     let size = size_name(page_bytes);
     let of = |dir: &Path, [limit, usage]: [&str; 2]| {
         let file = dir.join(format!("hugetlb.{size}.{limit}"));
-        // `max` is no number.
+        // `max` is not a number.
         let limit = file::number(&file).filter(|limit| *limit < UNLIMITED_V1)?;
         let used = file::number(&dir.join(format!("hugetlb.{size}.{usage}")))?;
         Some(HugetlbRoom { bytes: limit.saturating_sub(used), file })
@@ -44,7 +44,7 @@ fn tightest(dir: &Path, page_bytes: u64) -> Option<HugetlbRoom> {
     all.min_by_key(|room| room.bytes)
 }
 
-/// As the files are called: 2MB, 1GB.
+/// The size in the names of the files: 2MB, 1GB.
 fn size_name(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 30 => format!("{}GB", bytes >> 30),

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use super::{Cgroup, Swap, Version};
 use crate::{Error, file};
 
-/// On v1 "unlimited" is the largest number of pages that fits: PAGE_COUNTER_MAX.
+/// v1's "unlimited" is the largest number of pages that fits: PAGE_COUNTER_MAX.
 pub(super) const UNLIMITED_V1: u64 = i64::MAX as u64 / (64 << 10) * (64 << 10);
 
 impl Cgroup {
-    /// Limits memory to so many bytes (rounded down to pages by the kernel), or takes the limit away.
+    /// Sets the memory limit in bytes (rounded down to pages by the kernel), or removes it.
     ///
     /// # Errors
-    /// [`Error::Write`]; `EBUSY` on v1 if what is charged already cannot be reclaimed. [`Error::SwapUnlimited`] if swap is in use
-    /// and this kernel cannot forbid it.
+    /// [`Error::Write`]; `EBUSY` on v1 if the usage cannot be reclaimed below it. [`Error::SwapUnlimited`] if swap is in use and this
+    /// kernel cannot forbid it.
     pub fn set_limit(&self, limit: Option<u64>, swap: Swap) -> Result<(), Error> {
         match self.version {
             Version::V1 => self.set_limit_v1(limit, swap),
@@ -21,11 +21,11 @@ impl Cgroup {
         }
     }
 
-    /// The smallest limit of itself and its ancestors, as far as they are to be seen; `None`: unlimited.
+    /// The smallest visible limit of itself and its ancestors; `None`: unlimited.
     pub fn effective_limit(&self) -> Option<u64> {
         match self.version {
             Version::V1 => {
-                let stat = file::read_if_there(&self.dir.join("memory.stat"))?;
+                let stat = file::read_if_present(&self.dir.join("memory.stat"))?;
                 let (_, limit) = file::pairs(&stat).find(|(key, _)| *key == "hierarchical_memory_limit")?;
                 (limit < UNLIMITED_V1).then_some(limit)
             }
@@ -36,7 +36,7 @@ impl Cgroup {
         }
     }
 
-    /// How much more of it may go to swap: what its own limit leaves, if it has one; the machine may have less.
+    /// How much more of it may go to swap, by its own limit; the machine may have less.
     pub fn swap_room(&self) -> Option<u64> {
         let (limit, used) = match self.version {
             Version::V1 => ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
@@ -47,7 +47,7 @@ impl Cgroup {
         Some(limit.saturating_sub(number(used).unwrap_or(0)))
     }
 
-    /// The directories of itself and its ancestors that have a limit, as far as they are to be seen, with the limit in bytes.
+    /// The visible directories of itself and its ancestors that have a limit, with the limit in bytes.
     pub fn limits(&self) -> Vec<(PathBuf, u64)> {
         let name = self.limit_file().file_name().unwrap_or_default().to_owned();
         let within = self.dir.ancestors().take_while(|dir| dir.join("cgroup.procs").exists());
@@ -55,12 +55,12 @@ impl Cgroup {
         within.filter_map(|dir| Some((dir.into(), limit(dir)?))).collect()
     }
 
-    /// The charge from which its processes are slowed down (`memory.high`, v2); `None`: there is none.
+    /// The charge above which its processes are throttled (`memory.high`, v2); `None`: none.
     pub fn throttle_limit(&self) -> Option<u64> {
         file::number(&self.dir.join("memory.high")).filter(|_| self.version == Version::V2)
     }
 
-    /// The swap it may use (`memory.swap.max`, v2); `None`: all there is, or not to be told apart from memory (v1).
+    /// The swap it may use (`memory.swap.max`, v2); `None`: unlimited, or not separate from memory (v1).
     pub fn swap_limit(&self) -> Option<u64> {
         file::number(&self.dir.join("memory.swap.max")).filter(|_| self.version == Version::V2)
     }
@@ -99,7 +99,7 @@ impl Cgroup {
     fn set_limit_v2(&self, limit: Option<u64>, swap: Swap) -> Result<(), Error> {
         let swap_max = self.dir.join("memory.swap.max");
         if swap_max.exists() {
-            // First, so that lowering the limit does not push pages out to swap.
+            // First, so that lowering the limit does not push pages to swap.
             file::write(&swap_max, if swap == Swap::Forbidden { "0" } else { "max" })?;
         } else if swap == Swap::Forbidden && swap_is_on() {
             return Err(Error::SwapUnlimited(self.dir.clone()));
@@ -107,7 +107,7 @@ impl Cgroup {
         file::write(&self.dir.join("memory.max"), &text(limit, "max"))
     }
 
-    /// The files that a limit is written to: who may not write them cannot limit.
+    /// The file with the limit: without write access to it, no limit can be set.
     pub(crate) fn limit_file(&self) -> PathBuf {
         self.dir.join(match self.version {
             Version::V1 => "memory.limit_in_bytes",
@@ -121,5 +121,5 @@ fn text(limit: Option<u64>, unlimited: &str) -> String {
 }
 
 fn swap_is_on() -> bool {
-    file::read_if_there(Path::new("/proc/swaps")).is_some_and(|text| text.lines().count() > 1)
+    file::read_if_present(Path::new("/proc/swaps")).is_some_and(|text| text.lines().count() > 1)
 }

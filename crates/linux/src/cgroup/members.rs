@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use super::Cgroup;
 use crate::{Error, endings, file};
 
-/// A process that has ended is in no list any more and still a member until the kernel has freed it, on a busy machine for seconds.
+/// An ended process is in no list, but a member until the kernel has freed it, which takes seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Cgroup {
-    /// Moves a process with all its threads here. What it is charged with already stays charged where it was.
+    /// Moves a process with all its threads here. Its earlier charges stay where they were.
     ///
     /// # Errors
     /// [`Error::Write`]; [`Error::Gone`] if it ended.
@@ -27,17 +27,17 @@ impl Cgroup {
         Ok(())
     }
 
-    /// The files of its directories on v1 hierarchies to which a process of one thread can write `0` to come here by itself.
+    /// The `tasks` files of its v1 directories: a single-threaded process can write `0` there to move itself.
     pub fn v1_tasks(&self) -> Vec<PathBuf> {
         self.directories().into_iter().map(|dir| dir.join("tasks")).filter(|file| file.exists()).collect()
     }
 
-    /// Its directory on the v2 hierarchy, if it has one there: a process can be forked into it.
+    /// Its directory on the v2 hierarchy, if any: a process can be forked into it.
     pub fn v2_directory(&self) -> Option<&Path> {
         self.directories().into_iter().find(|dir| !dir.join("tasks").exists())
     }
 
-    /// Its processes, those of cgroups beneath it included.
+    /// Its processes, including those of child cgroups.
     ///
     /// # Errors
     /// [`Error::Read`] if it is gone.
@@ -45,7 +45,7 @@ impl Cgroup {
         processes_in(&self.dir)
     }
 
-    /// Whether nothing runs in it or beneath it, of other PID namespaces neither.
+    /// Whether no process is in it or beneath it, also none of another PID namespace.
     pub fn is_empty(&self) -> bool {
         is_empty(&self.dir) && descendants(&self.dir).iter().all(|dir| is_empty(dir))
     }
@@ -58,7 +58,7 @@ impl Cgroup {
         kill_all(&self.directories())
     }
 
-    /// Removes it with the cgroups beneath it. It must be without processes; those that are just ending are waited for.
+    /// Removes it with its child cgroups. It must have no processes; exiting ones are waited for.
     ///
     /// # Errors
     /// [`Error::Remove`] if processes are left.
@@ -67,8 +67,8 @@ impl Cgroup {
     }
 }
 
-/// Kills what runs in or beneath these directories of one cgroup. On v2 the kernel does it at once (`cgroup.kill`, Linux 5.14) or
-/// keeps it from forking meanwhile (`cgroup.freeze`, Linux 5.2); else each process is stopped before.
+/// Kills the processes in or beneath these directories of one cgroup. On v2 the kernel kills all at once (`cgroup.kill`, Linux 5.14), or
+/// freezes them so that they cannot fork (`cgroup.freeze`, Linux 5.2); otherwise each process is stopped first.
 pub(crate) fn kill_all(dirs: &[&Path]) -> Result<(), Error> {
     let whole = |name: &str, value| dirs.iter().filter(|dir| file::write(&dir.join(name), value).is_ok()).count();
     let is_killed = whole("cgroup.kill", "1") > 0;
@@ -94,15 +94,15 @@ pub(crate) fn kill_all(dirs: &[&Path]) -> Result<(), Error> {
 fn processes_in(dir: &Path) -> Result<Vec<i32>, Error> {
     let mut found = own_processes(dir)?;
     for dir in descendants(dir) {
-        // Threaded cgroups refuse to be read, and others may vanish meanwhile.
+        // Threaded cgroups cannot be read, and others may vanish meanwhile.
         found.extend(own_processes(&dir).unwrap_or_default());
     }
-    // 0 is a process of another PID namespace.
+    // 0 stands for a process of another PID namespace.
     found.retain(|pid| *pid != 0);
     Ok(found)
 }
 
-/// Removes one directory of a cgroup with those beneath it.
+/// Removes a directory of a cgroup with those beneath it.
 pub(crate) fn remove_tree(dir: &Path) -> Result<(), Error> {
     for dir in descendants(dir).iter().rev().map(PathBuf::as_path).chain([dir]) {
         let begin = Instant::now();

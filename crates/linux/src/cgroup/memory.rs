@@ -1,4 +1,4 @@
-//! What a cgroup's memory is made of, from one pass over its files.
+//! The breakdown of a cgroup's memory, from one pass over its files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,23 +8,23 @@ use model::STOCKS_BYTES;
 use super::{Cgroup, Version};
 use crate::file;
 
-/// Bytes now (counts where said), descendants included. `anon + file + shmem + kernel` (and `hugetlb`, where it is charged) is `usage` as near as the kernel says: it
-/// charges in batches per processor and does not sum at one instant.
+/// Current bytes (or counts, as noted), including descendants. `anon + file + shmem + kernel` (and `hugetlb`, where charged) is `usage`
+/// within the kernel's precision: it charges in batches per processor, and the files are not read at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryState {
-    /// What counts against the limit.
+    /// The charge that counts against the limit.
     pub usage: Option<u64>,
-    /// The largest it has been (v1; v2 since Linux 5.19). Saturates at the limit.
+    /// The peak of `usage` (v1; v2 since Linux 5.19). Saturates at the limit.
     pub peak: Option<u64>,
     /// Swap in use.
     pub swap: Option<u64>,
-    /// The largest it has been (v2 since Linux 6.5).
+    /// The peak of `swap` (v2 since Linux 6.5).
     pub swap_peak: Option<u64>,
-    /// Pages of the hugetlb pools; not part of `usage`, but where `charges_hugetlb` says so.
+    /// hugetlb pages; part of `usage` only if `charges_hugetlb`.
     pub hugetlb: Option<u64>,
-    /// Whether `usage` and `peak` hold `hugetlb` (v2, mounted with `memory_hugetlb_accounting`).
+    /// Whether `usage` and `peak` include `hugetlb` (v2, mounted with `memory_hugetlb_accounting`).
     pub charges_hugetlb: bool,
-    /// The largest it has been (v1 only; `None` if pages of several sizes were used, whose peaks do not add up).
+    /// The peak of `hugetlb` (v1 only; `None` if pages of several sizes were used, whose peaks do not add up).
     pub hugetlb_peak: Option<u64>,
     /// Anonymous memory mapped.
     pub anon: Option<u64>,
@@ -32,7 +32,7 @@ pub struct MemoryState {
     pub file: Option<u64>,
     /// tmpfs and shared memory.
     pub shmem: Option<u64>,
-    /// All that the kernel charges for itself; with socket buffers on v2, where they count against the limit.
+    /// All kernel memory; on v2 including socket buffers, which count against the limit there.
     pub kernel: Option<u64>,
     /// Dirty file pages.
     pub file_dirty: Option<u64>,
@@ -52,13 +52,13 @@ pub struct MemoryState {
     pub unevictable: Option<u64>,
     /// Kernel objects (v2).
     pub slab: Option<u64>,
-    /// Those that can be reclaimed (v2).
+    /// Reclaimable kernel objects (v2).
     pub slab_reclaimable: Option<u64>,
     /// Page tables (v2).
     pub page_tables: Option<u64>,
     /// Kernel stacks (v2).
     pub kernel_stack: Option<u64>,
-    /// Socket buffers; on v1 counted beside `usage`, on v2 within it.
+    /// Socket buffers; on v1 beside `usage`, on v2 within it.
     pub sock: Option<u64>,
     /// Pages both in memory and in swap.
     pub swap_cached: Option<u64>,
@@ -66,24 +66,24 @@ pub struct MemoryState {
     pub anon_thp: Option<u64>,
     /// Page faults, a count.
     pub pgfault: Option<u64>,
-    /// Those with I/O, a count.
+    /// Page faults with I/O, a count.
     pub pgmajfault: Option<u64>,
-    /// File pages brought back after reclaim, a count.
+    /// File pages refaulted after reclaim, a count.
     pub refault_file: Option<u64>,
-    /// Anonymous pages brought back after reclaim, a count.
+    /// Anonymous pages refaulted after reclaim, a count.
     pub refault_anon: Option<u64>,
-    /// Pages looked at by reclaim, a count (v2).
+    /// Pages scanned by reclaim, a count (v2).
     pub pgscan: Option<u64>,
-    /// Pages taken by reclaim, a count (v2).
+    /// Pages reclaimed, a count (v2).
     pub pgsteal: Option<u64>,
-    /// Processes killed for want of memory, a count.
+    /// Processes killed by the OOM killer, a count.
     pub oom_kills: Option<u64>,
     /// Times that the charge met the limit, a count. Newer v1 kernels do not count it while swap is forbidden.
     pub limit_hits: Option<u64>,
 }
 
 impl MemoryState {
-    /// What is charged and in no line: 0 as long as stocks explain it.
+    /// Charged memory that is in no other line: 0 as long as per-processor stocks explain it.
     pub fn unmapped(&self) -> Option<u64> {
         let hugetlb = self.hugetlb.filter(|_| self.charges_hugetlb).unwrap_or(0);
         let lines = self.anon? + self.file? + self.shmem? + self.kernel? + hugetlb;
@@ -92,13 +92,13 @@ impl MemoryState {
 }
 
 impl Cgroup {
-    /// Its memory now. Fields that this kernel does not give are `None`.
+    /// Its current memory. Fields that this kernel lacks are `None`.
     ///
     /// # Errors
     /// [`crate::Error::Read`] if it is gone.
     pub fn memory(&self) -> Result<MemoryState, crate::Error> {
         let number = |name: &str| file::number(&self.dir.join(name));
-        // Before its lines: when it has grown to its largest all of them have, too, and nothing is taken for the kernel's that is not.
+        // Read before the lines: if memory grows meanwhile, the lines exceed the usage, and no difference is mistaken for kernel memory.
         let usage = self.usage().ok();
         let stat = file::read(&self.dir.join("memory.stat"))?;
         let mut state = match self.version {
@@ -112,7 +112,7 @@ impl Cgroup {
                 ..stat_v1(&stat)
             },
             Version::V2 => {
-                let events = file::read_if_there(&self.dir.join("memory.events"));
+                let events = file::read_if_present(&self.dir.join("memory.events"));
                 let event =
                     |name: &str| file::pairs(events.as_deref()?).find(|(key, _)| *key == name).map(|(_, count)| count);
                 MemoryState {
@@ -138,7 +138,7 @@ fn stat_v1(text: &str) -> MemoryState {
     let mut state = MemoryState::default();
     let mut cache = None;
     let mut refault_all = None;
-    // The same names without `total_` are of this cgroup alone.
+    // The names without `total_` are of this cgroup alone.
     for (key, value) in file::pairs(text).filter_map(|(key, value)| Some((key.strip_prefix("total_")?, value))) {
         let slot = match key {
             "cache" => &mut cache,
@@ -212,7 +212,7 @@ fn stat_v2(text: &str) -> MemoryState {
     state.file = without_shmem_and_swap(cache, &state);
     // Before Linux 5.9 only file pages were counted as refaults.
     state.refault_file = state.refault_file.or(refault_all);
-    // Linux 5.18 gives one sum for the kernel, which leaves socket buffers out.
+    // Linux 5.18 has one sum for the kernel, without socket buffers.
     let sock = state.sock.unwrap_or(0);
     state.kernel = match state.kernel {
         Some(kernel) => Some(kernel + sock),
@@ -228,8 +228,8 @@ fn without_shmem_and_swap(cache: Option<u64>, state: &MemoryState) -> Option<u64
     Some(cache?.saturating_sub(state.shmem.unwrap_or(0)).saturating_sub(state.swap_cached.unwrap_or(0)))
 }
 
-/// With swap forbidden both limits are equal, and memory and swap together meet theirs first; newer kernels (seen on 6.18) count
-/// that nowhere, so near the limit a count of 0 means nothing.
+/// With swap forbidden both limits are equal, and the combined limit is met first. Newer kernels (observed on 6.18) do not count that, so
+/// near the limit a count of 0 means nothing.
 fn limit_hits_v1(number: &impl Fn(&str) -> Option<u64>) -> Option<u64> {
     const NEAR: u64 = 2 << 20;
     let hits = number("memory.failcnt")? + number("memory.memsw.failcnt").unwrap_or(0);
@@ -238,17 +238,17 @@ fn limit_hits_v1(number: &impl Fn(&str) -> Option<u64>) -> Option<u64> {
     (hits > 0 || far_below() == Some(true)).then_some(hits)
 }
 
-/// v1 counts a kill only in the cgroup that the process was in, so descendants are summed.
+/// v1 counts a kill only in the cgroup of the process, so descendants are summed.
 fn oom_kills_v1(dir: &Path) -> Option<u64> {
-    let text = file::read_if_there(&dir.join("memory.oom_control"))?;
+    let text = file::read_if_present(&dir.join("memory.oom_control"))?;
     let own = file::pairs(&text).find(|(key, _)| *key == "oom_kill").map(|(_, count)| count)?;
-    // Some file systems, though not the kernel's cgroups, do not count subdirectories in links.
+    // Some file systems, though not cgroupfs, do not count subdirectories in links.
     let has_children = std::fs::metadata(dir).is_ok_and(|dir| dir.nlink() != 2);
     let children = if has_children { file::subdirectories(dir).unwrap_or_default() } else { Vec::new() };
     Some(own + children.iter().filter_map(|child| oom_kills_v1(child)).sum::<u64>())
 }
 
-/// Usage and peak over the page sizes there are.
+/// Usage and peak over all page sizes.
 fn hugetlb(dir: &Path) -> (Option<u64>, Option<u64>) {
     let mut usage = None;
     let mut peaks = Vec::new();

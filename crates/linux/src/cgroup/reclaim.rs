@@ -1,4 +1,4 @@
-//! Taking back the page cache that a job leaves behind, so that the next one does not get it free.
+//! Reclaims the page cache that a job leaves, so that the next job does not get it for free.
 
 use std::sync::mpsc;
 use std::thread;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use super::{Cgroup, Version};
 use crate::{Error, file};
 
-/// Attempts in a row that may free nothing before the rest is taken to be unreclaimable.
+/// Number of consecutive attempts that may free nothing before the rest counts as unreclaimable.
 const FRUITLESS: u32 = 3;
-/// Longest wait for dirty pages of the whole machine, among them perhaps a file system whose server is gone.
+/// Time limit for writing back the whole machine, which may include a file system whose server is gone.
 const SYNC_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Cgroup {
-    /// Takes back all memory that can be taken, once the processes are gone. Returns the bytes left charged: tmpfs, kernel
-    /// objects, and file pages that somebody else has mapped or locked.
+    /// Reclaims all possible memory after the processes have ended. Returns the bytes that stay charged: tmpfs, kernel objects, and file
+    /// pages that other processes map or lock.
     ///
     /// # Errors
-    /// [`Error::Read`] or [`Error::Write`] if it is gone or not ours to write.
+    /// [`Error::Read`] or [`Error::Write`] if it is gone or not writable.
     pub fn reclaim_all(&self) -> Result<u64, Error> {
         let state = self.memory()?;
         if state.file_dirty.unwrap_or(1) + state.file_writeback.unwrap_or(0) > 0 {
@@ -34,7 +34,7 @@ impl Cgroup {
         Ok(left)
     }
 
-    /// What is charged now.
+    /// The current charge.
     ///
     /// # Errors
     /// [`Error::Read`] if it is gone.
@@ -55,7 +55,7 @@ impl Cgroup {
                 if reclaim.exists() {
                     return accept_partial(file::write(&reclaim, &bytes.to_string()));
                 }
-                // Before Linux 5.19: a high mark reclaims down to it when it is written, and kills nothing.
+                // Before Linux 5.19: writing memory.high reclaims down to it, and kills nothing.
                 let high = self.dir.join("memory.high");
                 accept_partial(file::write(&high, "0"))?;
                 file::write(&high, "max")
@@ -64,7 +64,7 @@ impl Cgroup {
     }
 }
 
-/// These files answer "not all of it" with an error though they did what they could.
+/// Writing these files fails with an error if not all was reclaimed; that is accepted.
 fn accept_partial(result: Result<(), Error>) -> Result<(), Error> {
     match result {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::EINTR)) => Ok(()),
@@ -72,15 +72,15 @@ fn accept_partial(result: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// Which files the dirty pages belong to is not known, so everything is written. In a thread of its own, because one dead
-/// network file system would block it for good. Where no thread can be had, dirty pages stay.
+/// Writes back everything, because the files of the dirty pages are unknown. In a thread, because a dead network file system would block
+/// for ever. If no thread can be started, dirty pages stay.
 fn sync_with_patience() {
     let (done, finished) = mpsc::channel();
     let sync = move || {
         rustix::fs::sync();
         let _ = done.send(());
     };
-    // Of a thread that was not started the sender is gone, and nothing is waited for.
+    // If the thread was not started, its sender is dropped, and the wait ends at once.
     let _ = thread::Builder::new().spawn(sync);
     let _ = finished.recv_timeout(SYNC_PATIENCE);
 }

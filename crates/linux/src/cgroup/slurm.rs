@@ -1,10 +1,10 @@
-//! What Slurm makes of cgroups (its `cgroup.conf(5)`).
+//! Slurm's cgroups (its `cgroup.conf(5)`).
 
 use super::{Cgroup, Version};
 
 impl Cgroup {
-    /// Of a job step (`step_S`) on v2 its tasks (`user`): Slurm limits those, and has slurmstepd beside them (`slurm`). On v1 it
-    /// limits the step, with slurmstepd in it; `None` there and of all that is no step.
+    /// The cgroup with the tasks of a job step (`step_S`) on v2 (`user`): Slurm limits it, and keeps slurmstepd beside it (`slurm`). On v1
+    /// Slurm limits the step, which includes slurmstepd; `None` there, and for other cgroups.
     pub fn slurm_tasks(&self) -> Option<Cgroup> {
         let is_step = self.dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("step_"));
         let dir = Some(self.dir.join("user"))

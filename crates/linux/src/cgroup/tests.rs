@@ -1,4 +1,4 @@
-//! Recorded kernel files, see `tests/trees/README.md`.
+//! Tests on recorded kernel files, see `tests/trees/README.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Tree {
         mounts
     }
 
-    /// The cgroup of the recorded job: the one process with a number.
+    /// The cgroup of the recorded job: the only process with a number.
     fn job(&self) -> Cgroup {
         let is_number = |dir: &PathBuf| name(dir).parse::<i32>().is_ok();
         let process = file::subdirectories(&self.dir("proc")).unwrap().into_iter().find(is_number).unwrap();
@@ -37,7 +37,7 @@ fn name(path: &Path) -> &str {
     path.file_name().unwrap().to_str().unwrap()
 }
 
-/// What the kernel may hold back in its batches: 64 pages for each of two processors.
+/// What the kernel may keep in its batches: 64 pages for each of two processors.
 const BATCHES: u64 = 2 * 64 * 4096;
 
 fn sum(state: &MemoryState) -> u64 {
@@ -59,12 +59,12 @@ fn a_hybrid_system_has_memory_on_v1_and_pressure_on_v2() {
 }
 
 #[test]
-fn of_two_mounts_of_a_hierarchy_the_one_that_can_be_written_is_taken() {
+fn the_writable_one_of_two_mounts_is_used() {
     let tree = Tree::of("linux-6.18-v1/hybrid");
     let memberships = mounts::parse_memberships(b"5:memory:/bursar-record/inner\n");
     let memory = tree.mounts().into_iter().find(is_memory_v1).unwrap();
     let own = tree.dir("sys/fs/cgroup/memory/bursar-record/inner");
-    // The second shows the cgroup bursar-record alone.
+    // The second mount shows only the cgroup bursar-record.
     let second = |read_only| Mount {
         root: "/bursar-record".into(),
         point: memory.point.join("bursar-record"),
@@ -95,7 +95,7 @@ fn v1_sums_over_the_cgroups_beneath() {
     assert!(sum(&state).abs_diff(state.usage.unwrap()) < BATCHES);
     assert_eq!((state.oom_kills, state.limit_hits), (Some(1), Some(1680)));
     assert_eq!((state.refault_file, state.refault_anon, state.swap), (Some(3), Some(0), Some(0)));
-    assert_eq!((state.slab, state.pgscan, state.hugetlb), (None, None, None), "v1 does not tell");
+    assert_eq!((state.slab, state.pgscan, state.hugetlb), (None, None, None), "v1 lacks these");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_directory_without_a_memory_controller_is_refused_by_name() {
     assert!(Cgroup::at(Path::new("/no/such/cgroup")).is_err());
 }
 
-/// A kernel whose files are those of a newer one less the lines and files that were added since.
+/// A kernel whose files are those of a newer one without the lines and files added since.
 #[test]
 fn lines_and_files_that_an_older_kernel_lacks_are_absent_or_summed() {
     let from = Tree::of("debian-6.1-v2/plain").dir("sys/fs/cgroup/jobs/job");

@@ -1,4 +1,4 @@
-//! Threaded cgroups (cgroup-v2.rst, "Threads"): threads are in them, and the memory of their processes is charged to the root of the
+//! Threaded cgroups (cgroup-v2.rst, "Threads"): they contain threads, and the memory of the processes is charged to the root of the
 //! threaded domain. They have no memory controller, and `cgroup.procs` cannot be read.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ pub struct ThreadedCgroup {
 }
 
 impl ThreadedCgroup {
-    /// The threaded cgroup of a directory, or of a path as it stands in `/proc/PID/cgroup`; `None` if it is no such.
+    /// The threaded cgroup of a directory, or of a path as in `/proc/PID/cgroup`; `None` if it is not threaded.
     pub fn at(dir: &Path) -> Option<ThreadedCgroup> {
         let mounts = mounts::own();
         let beneath = mounts.iter().filter(|mount| mount.kind == "cgroup2").filter_map(|mount| mount.resolve(dir));
@@ -32,11 +32,11 @@ impl ThreadedCgroup {
         self.dir.ancestors().find(|dir| !is(dir, "threaded")).unwrap_or(&self.dir)
     }
 
-    /// The processes of which a thread is in it or beneath it, rising.
+    /// The processes with a thread in it or beneath it, rising.
     pub fn processes(&self) -> Vec<i32> {
         let dirs = descendants(&self.dir);
         let texts = dirs.iter().map(PathBuf::as_path).chain([self.dir()]);
-        let texts = texts.filter_map(|dir| file::read_if_there(&dir.join("cgroup.threads")));
+        let texts = texts.filter_map(|dir| file::read_if_present(&dir.join("cgroup.threads")));
         let threads: BTreeSet<i32> =
             texts.flat_map(|text| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>()).collect();
         let found: BTreeSet<i32> = threads.into_iter().filter_map(procfs::process_of_thread).collect();
@@ -44,11 +44,11 @@ impl ThreadedCgroup {
     }
 }
 
-/// Whether processes here are charged for threads beneath: no child can have a memory controller then.
+/// Whether it is the domain of threads beneath it: then no child can have a memory controller.
 pub(crate) fn is_threaded_domain(dir: &Path) -> bool {
     is(dir, "domain threaded")
 }
 
 fn is(dir: &Path, kind: &str) -> bool {
-    file::read_if_there(&dir.join("cgroup.type")).is_some_and(|text| text.trim() == kind)
+    file::read_if_present(&dir.join("cgroup.type")).is_some_and(|text| text.trim() == kind)
 }

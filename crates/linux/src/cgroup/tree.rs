@@ -1,4 +1,4 @@
-//! All memory cgroups of the machine, as far as they are to be seen from here. Reads directories only: no process is asked.
+//! All visible memory cgroups of the machine. Reads only directories, no processes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,34 +8,34 @@ use super::{Cgroup, Version, charges_hugetlb, hugetlb_in, is_memory_v1, version_
 use crate::mounts::{self, Mount};
 use crate::{Error, file};
 
-/// The hierarchy that the memory controller is on.
+/// The hierarchy of the memory controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     version: Version,
     point: PathBuf,
-    /// The v2 hierarchy, if that is another.
+    /// The v2 hierarchy, if it is separate.
     unified: Option<PathBuf>,
-    /// The v1 hierarchy of hugetlb, if that is another.
+    /// The v1 hierarchy of hugetlb, if it is separate.
     hugetlb: Option<PathBuf>,
     charges_hugetlb: bool,
 }
 
-/// A cgroup as the walk finds it.
+/// A cgroup found by the walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// From the mount point, without a slash before it.
+    /// Its path from the mount point, without a leading slash.
     pub path: &'a Path,
-    /// Another number is another cgroup, though it may have the same path.
+    /// Its inode number: a new cgroup of the same path has another one.
     pub inode: u64,
-    /// Whether there is none beneath it.
+    /// Whether it has no children.
     pub is_leaf: bool,
 }
 
 impl Tree {
-    /// The machine's.
+    /// The tree of this machine.
     ///
     /// # Errors
-    /// [`Error::NotAMemoryCgroup`] if no memory controller is to be seen.
+    /// [`Error::NotAMemoryCgroup`] without a visible memory controller.
     pub fn find() -> Result<Tree, Error> {
         Tree::among(&mounts::own()).ok_or_else(|| Error::NotAMemoryCgroup("/sys/fs/cgroup".into()))
     }
@@ -61,13 +61,13 @@ impl Tree {
         self.version
     }
 
-    /// Where it is mounted.
+    /// Its mount point.
     pub fn point(&self) -> &Path {
         &self.point
     }
 
-    /// Shows every cgroup beneath the root to `visit`, parents before their children, and goes on beneath those for which that
-    /// says so. What vanishes meanwhile is left out.
+    /// Passes every cgroup beneath the root to `visit`, parents before children, and descends where `visit` returns true. Cgroups that
+    /// vanish meanwhile are skipped.
     pub fn walk(&self, visit: &mut dyn FnMut(Found<'_>) -> bool) {
         let mut waiting = vec![self.point.clone()];
         while let Some(dir) = waiting.pop() {
@@ -80,7 +80,7 @@ impl Tree {
                     continue;
                 }
                 let path = child.strip_prefix(&self.point).unwrap_or(&child);
-                // The kernel's cgroups count their children in links.
+                // cgroupfs counts children in links.
                 let is_leaf = metadata.nlink() == 2;
                 if visit(Found { path, inode: metadata.ino(), is_leaf }) && !is_leaf {
                     waiting.push(child);
@@ -89,7 +89,7 @@ impl Tree {
         }
     }
 
-    /// The cgroup of a path that [`Tree::walk`] has shown.
+    /// The cgroup of a path that [`Tree::walk`] has found.
     pub fn cgroup(&self, path: &Path) -> Cgroup {
         let dir = self.point.join(path);
         let beside = |point: &Option<PathBuf>| Some(point.as_deref()?.join(path)).filter(|dir| dir.exists());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_are_walked_and_what_stands_beside_them_is_found() {
+    fn both_versions_and_separate_hierarchies_are_walked() {
         let hybrid = recorded("linux-6.18-v1/hybrid");
         assert_eq!(hybrid.version(), Version::V1);
         assert_eq!(paths(&hybrid, |_| true), ["bursar-record", "bursar-record/inner"]);

@@ -1,18 +1,17 @@
-//! Whether DAMON pages out what is idle: by a scheme, or by its module `damon_reclaim`
-//! (Documentation/admin-guide/mm/damon/reclaim.rst).
+//! Whether DAMON pages out idle memory: by a scheme, or by its module `damon_reclaim` (Documentation/admin-guide/mm/damon/reclaim.rst).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::file;
 
-/// The file that says so; `None`: it does not, or this user may not know.
+/// The file that shows so; `None`: it does not, or this user may not know.
 pub fn pages_out() -> Option<PathBuf> {
     within(Path::new("/sys"))
 }
 
 fn within(sys: &Path) -> Option<PathBuf> {
-    let says = |path: &Path, word: &str| file::read_if_there(path).is_some_and(|text| text.trim() == word);
+    let says = |path: &Path, word: &str| file::read_if_present(path).is_some_and(|text| text.trim() == word);
     let module = sys.join("module/damon_reclaim/parameters/enabled");
     if says(&module, "Y") {
         return Some(module);
@@ -24,7 +23,7 @@ fn within(sys: &Path) -> Option<PathBuf> {
     actions.find(|action| says(action, "pageout"))
 }
 
-/// The folders in a folder, by name.
+/// The subfolders of a folder, by name.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pages_out_is_named_and_what_only_looks_is_not() {
+    fn only_schemes_that_page_out_are_named() {
         let sys = tempfile::tempdir().unwrap();
         assert_eq!(within(sys.path()), None);
         let module = sys.path().join("module/damon_reclaim/parameters");
@@ -50,11 +49,11 @@ mod tests {
             fs::write(schemes.join(scheme).join("action"), action).unwrap();
         }
         fs::write(kdamond.join("state"), "off\n").unwrap();
-        assert_eq!(within(sys.path()), None, "what is off does nothing");
+        assert_eq!(within(sys.path()), None, "a disabled scheme does nothing");
         fs::write(kdamond.join("state"), "on\n").unwrap();
         assert_eq!(within(sys.path()), Some(schemes.join("1/action")));
         fs::write(schemes.join("1/action"), "lru_prio\n").unwrap();
-        assert_eq!(within(sys.path()), None, "what only sorts takes nothing");
+        assert_eq!(within(sys.path()), None, "a scheme that only sorts LRU lists reclaims nothing");
         fs::write(module.join("enabled"), "Y\n").unwrap();
         assert_eq!(within(sys.path()), Some(module.join("enabled")));
     }

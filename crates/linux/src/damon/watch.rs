@@ -1,10 +1,9 @@
-//! Pages of processes that DAMON looks at: also through the page tables by which KVM runs a guest, of which the Accessed bits of the
-//! process that the guest belongs to say nothing (mm/damon/vaddr.c asks the MMU notifiers).
+//! Pages of processes monitored by DAMON, including accesses through the page tables by which KVM runs a guest, which do not set the
+//! Accessed bits of the guest's process (mm/damon/vaddr.c asks the MMU notifiers).
 //!
-//! Each page is a region of its own. DAMON joins only regions that touch each other and splits none that is one page, so its choosing and
-//! guessing has nothing to work on: it looks at each page, and clears its bit, once an [`INTERVAL`]. What it finds it tells by its tracepoint.
-//! A machine has one such thread of bursar's, whatever the number of processes, for the folders in sysfs are made anew whenever their
-//! number changes.
+//! Each page is a region of its own. DAMON merges only adjacent regions and does not split one of a single page, so its sampling heuristics
+//! do not apply: it checks each page, and clears its bit, once per [`INTERVAL`]. It reports the results by its tracepoint. A machine has
+//! one such thread of bursar's for all processes, because changing the number of kdamonds recreates the folders in sysfs.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,16 +12,16 @@ use std::time::Duration;
 use crate::file;
 use crate::journal::{Guard, Journal};
 
-/// From look to look. A look takes some microseconds per page, most of it KVM's.
+/// Time between scans. A scan takes some microseconds per page, mostly in KVM.
 pub const INTERVAL: Duration = Duration::from_millis(200);
-/// Processes that may be watched at once.
+/// Maximum number of processes watched at once.
 const MOST_TARGETS: u64 = 64;
-/// Fewer it does not take for a limit.
+/// DAMON accepts no smaller limit on the number of regions.
 const FEWEST_REGIONS: usize = 3;
-/// DAMON would go through the regions after this time, if they were not fixed: it tells whose thread it is.
+/// The update interval, without effect because regions are fixed: its value marks the thread as bursar's.
 const MARK: u64 = 0x0b52_5a72_0000_0000;
 
-/// Why DAMON cannot be asked.
+/// Why DAMON cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,10 +30,10 @@ pub enum Error {
         "this kernel's DAMON does not look at chosen pages of processes (CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS, Linux 5.19)"
     )]
     NotThere,
-    /// Somebody else's.
+    /// In use by another program.
     #[error("DAMON works for somebody else ({0} is not 0)", PathBuf::from(FOLDER).join("nr_kdamonds").display())]
     InUse,
-    /// No number is left.
+    /// No free number.
     #[error("DAMON is asked for {MOST_TARGETS} processes already")]
     TooMany,
     /// The kernel refused.
@@ -46,18 +45,18 @@ const FOLDER: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
 static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
 
-/// A process whose pages are looked at until this is dropped.
+/// A process whose pages are monitored until this is dropped.
 #[derive(Debug)]
 pub struct Watch {
     pid: i32,
 }
 
-/// DAMON's thread.
+/// The kdamond thread.
 #[derive(Debug)]
 struct Thread {
-    /// By number.
+    /// The targets by number.
     targets: Vec<Target>,
-    /// 0: it does not run.
+    /// Its PID; 0: it does not run.
     pid: i32,
     _guard: Guard,
 }
@@ -68,10 +67,10 @@ struct Target {
     pages: Vec<u64>,
 }
 
-/// Whether DAMON can be asked: it is taken, and given back.
+/// Whether DAMON can be used: takes it and releases it.
 ///
 /// # Errors
-/// Why not.
+/// Why it cannot be used.
 pub fn available() -> Result<(), Error> {
     match &*lock() {
         Some(_) => Ok(()),
@@ -80,10 +79,10 @@ pub fn available() -> Result<(), Error> {
 }
 
 impl Watch {
-    /// Of no page yet.
+    /// Watches a process, without pages at first.
     ///
     /// # Errors
-    /// Why DAMON cannot be asked.
+    /// Why DAMON cannot be used.
     pub fn of(pid: i32) -> Result<Watch, Error> {
         let mut thread = lock();
         if thread.is_none() {
@@ -97,7 +96,7 @@ impl Watch {
         Ok(Watch { pid })
     }
 
-    /// From now on looks at these pages, given in rising order, and at no others. Takes two writes a page, and up to an [`INTERVAL`].
+    /// Sets the monitored pages, in rising order. Takes two writes per page, and up to an [`INTERVAL`].
     ///
     /// # Errors
     /// [`Error::Linux`]: a process has ended, or the kernel refused.
@@ -107,10 +106,10 @@ impl Watch {
         for target in thread.targets.iter_mut().filter(|target| target.pid == self.pid) {
             target.pages = pages.to_vec();
         }
-        thread.tell()
+        thread.apply()
     }
 
-    /// The thread that looks, and the number that this process has with it.
+    /// The PID of the kdamond, and the number of this process in it.
     pub fn number(&self) -> Option<(i32, u64)> {
         let thread = lock();
         let thread = thread.as_ref().filter(|thread| thread.pid != 0)?;
@@ -118,11 +117,11 @@ impl Watch {
         Some((thread.pid, at as u64))
     }
 
-    /// Its share of the processor time that the thread has taken since it was started.
+    /// This process's share of the CPU time that the thread has used since its start.
     pub fn cpu(&self) -> Duration {
         let thread = lock();
         let Some(thread) = thread.as_ref().filter(|thread| thread.pid != 0) else { return Duration::ZERO };
-        let spent = file::read_if_there(&PathBuf::from(format!("/proc/{}/schedstat", thread.pid)));
+        let spent = file::read_if_present(&PathBuf::from(format!("/proc/{}/schedstat", thread.pid)));
         let spent = spent.and_then(|text| text.split_whitespace().next()?.parse().ok()).unwrap_or(0);
         Duration::from_nanos(spent) / (thread.watched().count() as u32).max(1)
     }
@@ -137,14 +136,14 @@ impl Drop for Watch {
         }
         if left.targets.is_empty() {
             *thread = None;
-        } else if let Err(error) = left.tell() {
+        } else if let Err(error) = left.apply() {
             tracing::debug!("{error}");
         }
     }
 }
 
 impl Thread {
-    /// Takes DAMON if nobody has it.
+    /// Takes DAMON if it is free.
     fn take() -> Result<Thread, Error> {
         let folder = Path::new(FOLDER);
         if !folder.exists() {
@@ -174,7 +173,7 @@ impl Thread {
         self.targets.iter().filter(|target| !target.pages.is_empty())
     }
 
-    fn tell(&mut self) -> Result<(), Error> {
+    fn apply(&mut self) -> Result<(), Error> {
         let (kdamond, folder) = (Path::new(FOLDER).join("0"), context().join("targets"));
         let is_on = file::read(&kdamond.join("state"))?.trim() == "on";
         let count = self.watched().count();
@@ -209,20 +208,20 @@ fn context() -> PathBuf {
     Path::new(FOLDER).join("0/contexts/0")
 }
 
-/// Whether the thread in this folder is the one of this mark, or one that has no mark yet, which does not run.
+/// Whether the thread in this folder has this mark, or no mark yet, in which case it does not run.
 pub(crate) fn is_marked(folder: &Path, mark: u64) -> bool {
     let context = folder.join("0/contexts/0");
     let marked = file::number(&context.join("monitoring_attrs/intervals/update_us"));
     folder.join("0").exists() && (marked == Some(mark) || !context.exists())
 }
 
-/// Ends the thread in this folder, if it is the one of this mark, and leaves the folder as it was found.
+/// Ends the thread in this folder, if it has this mark, and restores the folder.
 pub(crate) fn end(folder: &Path, mark: u64) -> Result<(), crate::Error> {
     if !is_marked(folder, mark) {
         return Ok(());
     }
     let state = folder.join("0/state");
-    if file::read_if_there(&state).is_some_and(|state| state.trim() == "on") {
+    if file::read_if_present(&state).is_some_and(|state| state.trim() == "on") {
         file::write(&state, "off")?;
     }
     file::write(&folder.join("nr_kdamonds"), "0")
@@ -239,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ended_is_ours() {
+    fn only_our_own_thread_is_ended() {
         let folder = tempfile::tempdir().unwrap();
         let intervals = folder.path().join("0/contexts/0/monitoring_attrs/intervals");
         fs::create_dir_all(&intervals).unwrap();
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_died_before_it_gave_its_mark_is_ours_too() {
+    fn a_thread_without_a_mark_is_ended_too() {
         let folder = tempfile::tempdir().unwrap();
         assert!(!is_marked(folder.path(), 77), "there is none");
         fs::create_dir(folder.path().join("0")).unwrap();

@@ -1,9 +1,9 @@
-//! What following faults costs: a child touches memory, followed and not.
+//! Measures the cost of tracing faults: a child touches memory, with tracing and without.
 //!
-//! The latency that is told of a fault is what the program sees. Between the two stamps lies less than that, for the
-//! processor has yet to enter and leave the kernel, and more, for the programs in between take their time. Both are the
-//! same for every fault but for the number of programs in between, so that two kinds of faults which differ in that tell
-//! what is to be taken out: what following adds, less what of a followed touch lies outside of the stamps.
+//! The reported latency of a fault is what the program sees. The interval between the two time stamps misses the processor's entry to the
+//! kernel and exit from it, and includes the programs in between. Both are constant except for the number of programs in between. Two kinds
+//! of faults that differ in that number show the correction: the added cost of tracing, minus the part of a traced touch that is outside of
+//! the stamps.
 
 use std::io;
 use std::ptr;
@@ -16,31 +16,31 @@ use rustix::mm::{MapFlags as Mapping, ProtFlags, mmap_anonymous, munmap};
 use super::{Error, KINDS, MOMENTS, Raw, attach, follow, map, set};
 use crate::{bpf, procfs};
 
-/// First touches of a kind that are timed at a time, few enough for their pages to stay in the cache, and how often.
+/// Number of first touches timed at once, few enough for their pages to stay in the cache; and number of rounds.
 const TOUCHES: usize = 128;
 const ROUNDS: usize = 64;
 
-/// What is looked at of all touches: neither the luckiest nor those that were disturbed.
+/// The quantile used: neither the luckiest touches nor the disturbed ones.
 const QUARTILE: f64 = 0.25;
 
 /// First quartiles of first touches, nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct Touches {
     base: f64,
     zero: f64,
 }
 
-/// Attaches the programs, with what they cost found out and taken out of what they tell.
+/// Attaches the programs, after measuring their cost and configuring them to subtract it.
 pub fn calibrate(object: &Object) -> Result<(Vec<Link>, TracerCost), Error> {
     set(object, 0, 0)?;
-    // The machine may be busy: of two the less disturbed.
+    // The machine may be busy: use the less disturbed of two.
     let alone = [touch(object, false)?, touch(object, false)?];
     let links = attach(object)?;
     let first = touch(object, true)?;
     reset(object)?;
     let traced = touch(object, true)?;
     let (base, zero) = (Raw::read(object, FaultKind::Base as u32)?, Raw::read(object, FaultKind::Zero as u32)?);
-    let too_few = || Error::Calibration(io::Error::other("of the faults it made for that, too few were seen"));
+    let too_few = || Error::Calibration(io::Error::other("too few of the calibration's faults were recorded"));
     let made = (TOUCHES * ROUNDS) as u64;
     let stamped = |raw: &Raw| raw.histograms[0].quantile(QUARTILE).filter(|_| raw.count >= made).ok_or_else(too_few);
     let inner = |raw: &Raw| raw.inner as f64 / raw.count as f64;
@@ -68,13 +68,13 @@ pub fn calibrate(object: &Object) -> Result<(Vec<Link>, TracerCost), Error> {
     Ok((links, cost))
 }
 
-/// What following a fault costs with so many tracepoints in it, microseconds.
+/// The cost of tracing a fault with so many inner tracepoints, microseconds.
 pub fn cost_us(cost: &TracerCost, inner: f64) -> f64 {
     let cost = (cost.traced_zero_us - cost.zero_us).max(0.0) + cost.per_tracepoint_us * inner;
     (cost * 1e3).round() / 1e3
 }
 
-/// Lets the programs forget all they have seen.
+/// Resets the programs' figures.
 fn reset(object: &Object) -> Result<(), Error> {
     let processors = libbpf_rs::num_possible_cpus().map_err(bpf::Error::Read)?;
     let entries = [
@@ -95,21 +95,21 @@ fn reset(object: &Object) -> Result<(), Error> {
     Ok(())
 }
 
-/// Times first touches in a child of its own, whose faults nobody else has.
-fn touch(object: &Object, is_followed: bool) -> Result<Seen, Error> {
+/// Times first touches in a child, whose faults are known exactly.
+fn touch(object: &Object, is_followed: bool) -> Result<Touches, Error> {
     let failed = |errno: rustix::io::Errno| Error::Calibration(errno.into());
     let page = procfs::page_bytes() as usize;
     let bytes = TOUCHES * page;
     let both = |flags| {
-        // SAFETY: new mappings at no given place.
+        // SAFETY: new mappings at addresses that the kernel chooses.
         unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) }
     };
-    // What the child has found out, and the word that it may begin.
-    let told = both(Mapping::SHARED).map_err(failed)?.cast::<Seen>();
-    let (results, may_begin) = (told, told.wrapping_add(1).cast::<u64>());
+    // The child's results, and the word that lets it begin.
+    let shared = both(Mapping::SHARED).map_err(failed)?.cast::<Touches>();
+    let (results, may_begin) = (shared, shared.wrapping_add(1).cast::<u64>());
     let _hold = crate::children::hold();
-    // SAFETY: ours, writable and large enough. The child, which may be one of many threads' process, calls nothing but
-    // what is safe in a signal handler, and ends without unwinding.
+    // SAFETY: ours, writable and large enough. The child of this possibly multi-threaded process calls only async-signal-safe functions,
+    // and ends without unwinding.
     let child = unsafe {
         match libc::fork() {
             0 => {
@@ -126,12 +126,12 @@ fn touch(object: &Object, is_followed: bool) -> Result<Seen, Error> {
         return Err(Error::Calibration(io::Error::last_os_error()));
     }
     let followed = if is_followed { follow(object, child) } else { Ok(()) };
-    // SAFETY: as above; the child is waited for before it is unmapped.
+    // SAFETY: as above; the child is waited for before the unmapping.
     let seen = unsafe {
         may_begin.write_volatile(1);
         let ended = crate::wait::wait4(child, true).map_err(Error::Calibration);
         let seen = results.read_volatile();
-        let _ = munmap(told.cast(), bytes);
+        let _ = munmap(shared.cast(), bytes);
         ended?;
         seen
     };
@@ -142,18 +142,18 @@ fn touch(object: &Object, is_followed: bool) -> Result<Seen, Error> {
     Ok(seen)
 }
 
-/// First touches by writing and by reading; 0 if there is no memory for that. Allocates nothing but by mapping.
-fn time_touches(page: usize) -> Seen {
+/// Times first touches by writing and by reading; 0 if memory is short. Allocates only by mapping.
+fn time_touches(page: usize) -> Touches {
     let bytes = TOUCHES * page;
     let map = || {
-        // SAFETY: a new mapping at no given place; the advice concerns it alone.
+        // SAFETY: a new mapping at an address that the kernel chooses; the advice concerns only it.
         unsafe {
             let at = libc::mmap(ptr::null_mut(), bytes, 3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
             libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE);
             at
         }
     };
-    let mut seen = Seen::default();
+    let mut seen = Touches::default();
     let (memory, times) = (map(), map());
     if memory == libc::MAP_FAILED || times == libc::MAP_FAILED {
         return seen;
@@ -184,7 +184,7 @@ fn time_touches(page: usize) -> Seen {
                     *time = nanoseconds(begin);
                 }
             }
-            // SAFETY: our own mapping, of which nothing is needed any more.
+            // SAFETY: our own mapping, no longer needed.
             unsafe { libc::madvise(memory, bytes, libc::MADV_DONTNEED) };
         }
         times.sort_unstable();

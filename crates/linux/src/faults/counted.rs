@@ -1,4 +1,4 @@
-//! Page faults that are only counted: the way of a user who is not root.
+//! Page faults that are only counted, for users without root.
 
 use std::io;
 
@@ -7,34 +7,34 @@ use model::{FaultFigures, FaultMoment, Faults};
 use crate::perf::Counter;
 use crate::procfs;
 
-/// Where the figures come from.
+/// The source of the figures.
 const RUNG: &str = "page-fault events of user space (perf), counted only";
 
 /// Counts the faults of a process and of all that it starts.
 #[derive(Debug)]
 pub struct Counted {
     minor_and_major: [Counter; 2],
-    /// When it was read, CLOCK_MONOTONIC nanoseconds, and how many there were by then.
+    /// Times of readings, CLOCK_MONOTONIC nanoseconds, and the counts.
     read: Vec<(u64, u64)>,
-    /// Every so many readings one is kept.
+    /// One of this many readings is kept.
     one_in: usize,
     readings: usize,
 }
 
 impl Counted {
-    /// Readings that are kept; when there are more, every other is dropped.
+    /// Maximum number of kept readings; beyond it every other one is dropped.
     const MOST: usize = 4096;
 
-    /// Counts from the moment when the process, or what it starts, becomes another program.
+    /// Counts from the moment when the process, or a child of it, calls exec.
     ///
     /// # Errors
-    /// What the kernel says; it may be told to refuse (`kernel.perf_event_paranoid`).
+    /// The kernel's error; `kernel.perf_event_paranoid` may forbid it.
     pub fn from_exec(pid: i32) -> io::Result<Counted> {
         let minor_and_major = Counter::minor_and_major_faults_from_exec(pid)?;
         Ok(Counted { minor_and_major, read: vec![(procfs::monotonic_ns(), 0)], one_in: 1, readings: 0 })
     }
 
-    /// Notes how many there are by now.
+    /// Records the current count.
     pub fn poll(&mut self) {
         self.readings += 1;
         if self.readings % self.one_in != 0 {
@@ -48,7 +48,7 @@ impl Counted {
         }
     }
 
-    /// What was counted. Times are since `origin_ns` of CLOCK_MONOTONIC.
+    /// The results. Times are since `origin_ns` of CLOCK_MONOTONIC.
     pub fn finish(mut self, origin_ns: u64) -> Faults {
         self.one_in = 1;
         self.poll();

@@ -1,4 +1,4 @@
-//! What is changed, and how each is undone.
+//! The kinds of changes, and how each is undone.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,42 +10,42 @@ use crate::cgroup::{Cgroup, kill_all, put_back, remove_tree};
 use crate::secure_file::Folder;
 use crate::{Error, damon, file, place, procfs, thp};
 
-/// The memory of a virtual machine as it was before it was moved. That is not the kernel's: QEMU is told.
+/// The memory of a virtual machine before it was changed. This is changed through QEMU, not the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balloon {
-    /// Where QEMU is told.
+    /// QEMU's QMP socket.
     pub socket: PathBuf,
-    /// QEMU's process.
+    /// QEMU's PID.
     pub pid: i32,
-    /// When it was started.
+    /// Its start time.
     pub start_ticks: u64,
-    /// What its guest had.
+    /// The guest's memory.
     pub bytes: u64,
-    /// How often the guest told how it does; 0: never.
+    /// The guest's statistics interval; 0: never.
     pub polling_seconds: u64,
 }
 
-/// A change, with what it takes to undo it.
+/// A change, with the data to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Change {
     /// A file below `/proc/sys`, or a setting of transparent huge pages.
     Sysctl { path: PathBuf, before: String, wrote: String },
-    /// A limit of a cgroup that is moved.
+    /// A cgroup's limit that is changed.
     Limit { path: PathBuf, before: String },
-    /// The killer of a cgroup of version 1 that was switched off: its `memory.oom_control`.
+    /// The OOM killer of a v1 cgroup, which was disabled: its `memory.oom_control`.
     Killer { path: PathBuf },
-    /// The memory of a virtual machine that is moved.
+    /// The memory of a virtual machine that is changed.
     Balloon(Balloon),
-    /// The thread of DAMON's that has this mark, in its folder.
+    /// The kdamond with this mark, in its folder.
     Damon { path: PathBuf, mark: u64 },
-    /// A cgroup directory that was made for a job.
+    /// A cgroup directory that was created for a job.
     Cgroup { path: PathBuf },
     /// A cgroup directory that bursar moved to, beneath the one it was in.
     Supervisor { path: PathBuf },
     /// A controller enabled for the children of this cgroup directory.
     Controller { path: PathBuf, name: String },
-    /// A folder for what is needed only as long as bursar runs.
+    /// A folder needed only while bursar runs.
     Folder { path: PathBuf },
 }
 
@@ -60,14 +60,14 @@ impl Change {
         }
     }
 
-    /// By the owner itself: processes are where they should be.
+    /// Undoes it in the owner itself, whose processes are in their places.
     pub(super) fn undo(&self) -> Result<(), Error> {
         match self {
             Change::Sysctl { path, before, wrote } => {
-                // Whoever has changed it since then meant it.
+                // A later change by another program is intended.
                 if value(path)? == *wrote { file::write(path, before) } else { Ok(()) }
             }
-            // With the cgroup its limit is gone.
+            // The limit vanishes with its cgroup.
             Change::Limit { path, .. } if !path.exists() => Ok(()),
             Change::Limit { path, before } => put_back(path, before),
             Change::Killer { path } if !path.exists() => Ok(()),
@@ -96,14 +96,14 @@ impl Change {
             Change::Limit { path, before } => file::read(path).is_ok_and(|value| value.trim() != before),
             Change::Killer { path } => file::read(path).is_ok_and(|state| state.starts_with("oom_kill_disable 1")),
             Change::Damon { path, mark } => damon::is_marked(path, *mark),
-            // With its process a machine is gone.
+            // A machine vanishes with its process.
             Change::Balloon(before) => procfs::stat(before.pid).is_ok_and(|stat| stat.starttime == before.start_ticks),
             Change::Cgroup { path } | Change::Supervisor { path } | Change::Controller { path, .. } => path.exists(),
             Change::Folder { path } => path.symlink_metadata().is_ok_and(|found| found.is_dir()),
         }
     }
 
-    /// After its owner died: what the job left in its cgroup is ended and its cache taken back first.
+    /// Undoes it after its owner died: first ends the job's remaining processes in its cgroup, and reclaims its page cache.
     pub(super) fn undo_for_dead(&self) -> Result<(), Error> {
         if let Change::Cgroup { path } = self {
             kill_all(&[path])?;
@@ -114,8 +114,8 @@ impl Change {
         self.undo()
     }
 
-    /// Whether this is a change that a bursar makes: repair may be root's, and what it reads was written by whoever could write there.
-    /// Else why it is left alone, as a sentence.
+    /// Whether bursar could have made this change; else the reason why it is refused, as a sentence. Repair may run as root, on entries
+    /// written by any user with access to the journal.
     pub(super) fn check(&self) -> Result<(), String> {
         let (path, is_good): (&Path, bool) = match self {
             Change::Sysctl { path, before, wrote } => (path, is_setting(path) && is_line(before) && is_line(wrote)),
@@ -179,7 +179,7 @@ impl Change {
     }
 }
 
-/// Absolute, and each component a name: none is empty, `.` or `..`, and none has a control character.
+/// Whether the path is absolute, with normal components: none is empty, `.` or `..`, or has a control character.
 fn is_plain(path: &Path) -> bool {
     let Some(rest) = path.as_os_str().as_bytes().strip_prefix(b"/") else { return false };
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && part.iter().all(|byte| !byte.is_ascii_control());
@@ -195,14 +195,14 @@ fn is_setting(path: &Path) -> bool {
     path.starts_with("/proc/sys") || is_thp || is_of_test(path)
 }
 
-/// What a setting is: where its file lists all choices, the one in brackets.
+/// The value of a setting; where its file lists all choices, the one in brackets.
 pub(super) fn value(path: &Path) -> Result<String, Error> {
     let text = file::read(path)?;
     let chosen = if path.file_name() == Some(thp::FILE.as_ref()) { thp::chosen(&text) } else { None };
     Ok(chosen.unwrap_or(text.trim()).to_string())
 }
 
-/// Of cgroups that are gone, nothing is written.
+/// Whether the path is a file in a cgroup; nothing is written for removed cgroups.
 fn is_file_of_cgroup(path: &Path, begins: &str) -> bool {
     let has_name = path.file_name().is_some_and(|name| name.as_bytes().starts_with(begins.as_bytes()));
     (has_name && path.parent().is_some_and(is_cgroup)) || is_of_test(path)
@@ -218,7 +218,7 @@ fn is_named_by_bursar(path: &Path) -> bool {
     name.strip_prefix(b".").unwrap_or(name).starts_with(place::PREFIX.as_bytes())
 }
 
-/// Removes a folder of this user's alone, reached through no link of others. One that is gone is no error.
+/// Removes a folder that only this user can access, without following links of others. A missing one is no error.
 fn remove_folder(path: &Path) -> std::io::Result<()> {
     let opened = Folder::of(path).and_then(|(above, name)| Ok((above.open_folder(&name)?, above, name)));
     let (folder, above, name) = match opened {
@@ -231,7 +231,7 @@ fn remove_folder(path: &Path) -> std::io::Result<()> {
     std::fs::remove_dir_all(above.by_descriptor(&name))
 }
 
-/// In a file system of cgroups, whether it is still there or not.
+/// Whether it is in a cgroup file system, existing or not.
 fn is_cgroup(path: &Path) -> bool {
     let there = path.ancestors().find(|path| path.exists());
     let kind = there.and_then(|there| statfs(there).ok()).map(|found| found.f_type as u64);

@@ -1,4 +1,4 @@
-//! The files that journals are kept in: where, whose, and what stands in them.
+//! The files of the journals: their place, owner and content.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ pub enum Line {
     Undone(u32),
 }
 
-/// Another journal as read from its file.
+/// Another journal, as read from its file.
 pub struct Other {
     pub name: OsString,
     owner: Owner,
@@ -51,7 +51,7 @@ impl Owner {
 }
 
 impl Other {
-    /// Whether its owner lives, as far as can be told: PIDs of another namespace mean nothing here.
+    /// Whether its owner lives, as far as known: PIDs of another namespace mean nothing here.
     pub fn is_alive(&self) -> bool {
         let owner = &self.owner;
         let runs = || {
@@ -71,7 +71,7 @@ pub fn directories() -> Vec<PathBuf> {
     let uid = rustix::process::geteuid();
     let temporary =
         temporary_base().unwrap_or_else(|_| environment::temporary()).join(format!("bursar-{}", uid.as_raw()));
-    // Of root's, only where no other user decides: what sudo passes on of the environment names the caller's folders.
+    // For root only directories that no other user controls: variables preserved by sudo name the caller's folders.
     let first = match uid.is_root() {
         true => Some(PathBuf::from("/run/bursar")),
         false => environment::folder("XDG_RUNTIME_DIR").map(|dir| dir.join("bursar")),
@@ -86,14 +86,14 @@ pub struct Begun {
     pub file: Mutex<File>,
 }
 
-/// Makes the directory and the file in it; on failure the reason as a clause.
+/// Creates the directory and the file in it; on failure returns the reason as a clause.
 pub fn create(dir: &Path, owner: &Owner) -> Result<Begun, String> {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let failed = |error: std::io::Error| format!("{} cannot be made ({error})", dir.display());
     let (above, name) = Folder::of(dir).map_err(failed)?;
     let folder = above.create_folder(&name, PRIVATE_FOLDER).map_err(failed)?;
     check(&folder).map_err(|reason| format!("{} {reason}", dir.display()))?;
-    // Whoever has the lock sees no living owner's file without a line.
+    // Under the lock, no living owner's file is without a line.
     let _lock = lock(&folder);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let name = format!("{}-{}-{number}.journal", owner.pid, owner.start_ticks);
@@ -111,8 +111,8 @@ pub fn create(dir: &Path, owner: &Owner) -> Result<Begun, String> {
     }
 }
 
-/// Opens the directory of journals, unless it is a link or others can list or change it: repair acts on what it finds there.
-/// Others may pass through to a directory beneath whose name they know, such as that of a pool.
+/// Opens the directory of journals, unless it is a link or others can list or change it, because repair acts on its content. Others may
+/// pass through to a directory beneath whose name they know, such as a pool's.
 pub fn open(dir: &Path) -> Option<Folder> {
     let (above, name) = Folder::of(dir).ok()?;
     let folder = above.open_folder(&name).ok()?;
@@ -132,7 +132,7 @@ pub fn lock(dir: &Folder) -> Option<File> {
     Some(file)
 }
 
-/// One `write` per line: after a kill the file ends with a whole line, or with one whose change was not yet made.
+/// One `write` per line: after a kill the file ends with a complete line, or with one whose change was not made yet.
 pub fn append(file: &mut File, line: &Line) -> std::io::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');

@@ -1,4 +1,4 @@
-//! Undoing what those have left that were killed.
+//! Undoes the changes of killed bursars.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use rustix::fs::OFlags;
 use super::change::{Balloon, Change};
 use super::files::{Other, directories, lock, names, open, read_all};
 
-/// Puts the memory of a virtual machine back; else why not, as a sentence.
+/// Restores the memory of a virtual machine; else returns the reason as a sentence.
 pub type PutBack = fn(&Balloon) -> Result<(), String>;
 
-/// Undoes what dead bursars of this user left, in the reverse order. Returns what was done and what could not be done, as
-/// sentences; nothing if there was nothing to do. What is not the kernel's is put back by `balloon`. Before each write `announce`
-/// gets it as a clause, such as `writes 0 to /proc/sys/kernel/task_delayacct`.
+/// Undoes the changes of dead bursars of this user, in reverse order. Returns what was done and what failed, as sentences; empty if there
+/// was nothing to do. `balloon` restores virtual machines. Before each write, `announce` gets it as a clause, such as `writes 0 to
+/// /proc/sys/kernel/task_delayacct`.
 pub fn repair(balloon: PutBack, announce: &mut dyn FnMut(&str)) -> Vec<String> {
     directories().iter().flat_map(|dir| repair_in(dir, balloon, announce)).collect()
 }
@@ -20,7 +20,7 @@ pub fn repair(balloon: PutBack, announce: &mut dyn FnMut(&str)) -> Vec<String> {
 pub(super) fn repair_in(dir: &Path, balloon: PutBack, announce: &mut dyn FnMut(&str)) -> Vec<String> {
     let Some(dir) = open(dir) else { return Vec::new() };
     let _lock = lock(&dir);
-    // Of those that were killed before they had told who they are.
+    // Files of bursars that were killed before they had written their first line.
     for name in names(&dir) {
         let is_empty = dir.open_file(&name, OFlags::RDONLY).and_then(|file| file.metadata());
         if is_empty.is_ok_and(|found| found.len() == 0) {
@@ -28,12 +28,12 @@ pub(super) fn repair_in(dir: &Path, balloon: PutBack, announce: &mut dyn FnMut(&
         }
     }
     let (living, dead): (Vec<_>, Vec<_>) = read_all(&dir).into_iter().partition(Other::is_alive);
-    let mut told = Vec::new();
+    let mut sentences = Vec::new();
     for other in dead {
         let mut failed = false;
         for change in other.open.iter().rev().filter(|_| other.is_of_this_boot()) {
             if let Err(why) = change.check() {
-                told.push(why);
+                sentences.push(why);
                 continue;
             }
             if !change.is_made() {
@@ -48,10 +48,10 @@ pub(super) fn repair_in(dir: &Path, balloon: PutBack, announce: &mut dyn FnMut(&
                 _ => change.undo_for_dead().map_err(|error| error.to_string()),
             };
             match undone {
-                Ok(()) => told.push(change.sentence()),
+                Ok(()) => sentences.push(change.sentence()),
                 Err(why) => {
                     failed = true;
-                    told.push(why);
+                    sentences.push(why);
                 }
             }
         }
@@ -59,5 +59,5 @@ pub(super) fn repair_in(dir: &Path, balloon: PutBack, announce: &mut dyn FnMut(&
             let _ = dir.remove(&other.name);
         }
     }
-    told
+    sentences
 }

@@ -1,4 +1,4 @@
-//! Memory of a node that is kept from others.
+//! Occupies the free memory of a node.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_ulong};
@@ -12,41 +12,41 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::{MPOL_BIND, Mask, directory, field};
 use crate::{Error, file, procfs};
 
-/// At most so much is taken at once before it is looked again what is free: others take memory meanwhile.
+/// Maximum taken at once before the free memory is read again, because other programs take memory meanwhile.
 const AT_ONCE: u64 = 64 << 20;
-/// It is not left to the byte: a huge page on most machines.
+/// Unit of occupied memory: a huge page on most machines.
 const UNIT: u64 = 2 << 20;
-/// What others have given back is free some time later: it has settled when this many looks in a row find nothing more to take.
+/// Memory freed by others becomes free with delay: the state has settled after this many checks without more to take.
 const SETTLED: u32 = 3;
 const LOOK: Duration = Duration::from_millis(20);
-/// Of that, no more is taken.
+/// Below this size, no more is taken.
 const LATER: u64 = 256 << 20;
 
-/// Until this is dropped, a node has little free memory. What is wanted of it beyond that comes from other nodes.
+/// While this lives, a node has little free memory; further allocations come from other nodes.
 ///
-/// Each processor keeps lists of free pages, small and huge ones, each of up to the low watermark: after a program's end they hold much of what it had.
-/// The kernel gives from them only while the zone has more than its watermark beside them. They are emptied, by taking memory on each processor in turn,
-/// so that what is left is left to any.
+/// Each processor keeps lists of free small and huge pages, up to the low watermark each: after a program's end they hold much of its memory.
+/// The kernel allocates from them only while the zone has more than its watermark outside of them. Taking memory on each processor in turn
+/// empties the lists, so that the remaining memory is available on every processor.
 #[derive(Debug)]
 pub struct Occupied {
     memory: *mut std::ffi::c_void,
     bytes: usize,
-    /// From its beginning up to here.
+    /// The end of the part taken so far.
     taken: usize,
 }
 
-// SAFETY: the mapping is the process's, not a thread's.
+// SAFETY: the mapping belongs to the process, not to a thread.
 unsafe impl Send for Occupied {}
 
 impl Occupied {
-    /// Takes all free memory of a node but so much, and what the kernel does not give below its low watermark, also what becomes free meanwhile. About a
-    /// second for 4 GiB.
+    /// Takes all free memory of a node except `bytes`, and except what the kernel keeps below its low watermark; also memory that becomes
+    /// free meanwhile. Takes about a second for 4 GiB.
     ///
     /// # Errors
-    /// [`Error::Read`] without such a node; [`Error::System`] if the memory may not be locked (`RLIMIT_MEMLOCK`), or not be had.
+    /// [`Error::Read`] without such a node; [`Error::System`] if the memory cannot be locked (`RLIMIT_MEMLOCK`) or allocated.
     pub fn leaving(node: u32, bytes: u64) -> Result<Occupied, Error> {
         let left = bytes.saturating_add(low_watermark(node)?);
-        // A thread of its own, since it goes from processor to processor.
+        // In a thread of its own, because it moves from processor to processor.
         let taken = thread::scope(|scope| {
             let taking = thread::Builder::new().spawn_scoped(scope, || Occupied::all_but(node, left));
             Ok(taking.map_err(|source| Error::System { what: "starting a thread".into(), source })?.join())
@@ -80,7 +80,7 @@ impl Occupied {
         Ok(occupied)
     }
 
-    /// Addresses for so much, of which nothing is taken yet.
+    /// Reserves addresses, without memory.
     fn reserve(node: u32, bytes: usize) -> Result<Occupied, Error> {
         let bytes = bytes + UNIT as usize;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -89,7 +89,7 @@ impl Occupied {
         let memory = memory.map_err(|error| failed("mmap", node, error.into()))?;
         let occupied = Occupied { memory, bytes, taken: memory.addr().next_multiple_of(UNIT as usize) - memory.addr() };
         let mask = Mask::of(node);
-        // SAFETY: the mapping is ours, and the mask lives through the call.
+        // SAFETY: our own mapping, and the mask lives through the call.
         let status = unsafe {
             libc::syscall(libc::SYS_mbind, memory, bytes, MPOL_BIND, mask.words(), mask.bits(), 0 as c_ulong) as c_int
         };
@@ -99,13 +99,13 @@ impl Occupied {
         Ok(occupied)
     }
 
-    /// Takes as many units more as there are in so much, in pages of that size, as far as there are addresses.
+    /// Takes this much more memory in whole units, in pages of this size, as far as addresses are reserved.
     fn take(&mut self, node: u32, bytes: u64, size: Advice) -> Result<(), Error> {
         let bytes = (bytes as usize).min(self.bytes - self.taken) / UNIT as usize * UNIT as usize;
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: within the mapping, which is ours. A kernel without huge pages refuses the advice.
+        // SAFETY: within our own mapping. A kernel without huge pages refuses the advice.
         let locked = unsafe {
             let memory = self.memory.byte_add(self.taken);
             let _ = madvise(memory, bytes, size);
@@ -121,7 +121,7 @@ fn failed(what: &str, node: u32, source: io::Error) -> Error {
     Error::System { what: format!("{what} of node {node}"), source }
 }
 
-/// Whether this thread runs there from now on. Its cpuset may forbid it, and the job's then does, too.
+/// Moves this thread to a processor. Its cpuset may forbid it, and then the job's does, too.
 fn may_run_on(processor: usize) -> bool {
     let mut wanted = CpuSet::new();
     if processor >= CpuSet::MAX_CPU {
@@ -134,25 +134,25 @@ fn may_run_on(processor: usize) -> bool {
 impl Drop for Occupied {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            // SAFETY: the mapping is ours, and nobody has a reference to it.
+            // SAFETY: our own mapping, without references.
             let _ = unsafe { munmap(self.memory, self.bytes) };
         }
     }
 }
 
-/// What nobody has, also in the processors' own lists, from which the kernel gives whatever its watermarks say.
+/// Free memory, including the processors' lists, from which the kernel allocates as its watermarks allow.
 fn free(node: u32) -> Result<u64, Error> {
     let text = file::read(&directory(node).join("meminfo"))?;
     let listed: u64 = of_processors(&zones()?, node).values().sum();
     Ok(field(&text, "MemFree:").unwrap_or(0) + listed)
 }
 
-/// What the kernel keeps of a node's zones before it looks for memory elsewhere.
+/// The low watermark of a node's zones, below which the kernel allocates elsewhere.
 fn low_watermark(node: u32) -> Result<u64, Error> {
     Ok(figures(&zones()?, node, "low").iter().map(|(_, pages)| pages * procfs::page_bytes()).sum())
 }
 
-/// Bytes of a node's zones in each processor's own lists.
+/// Bytes of a node's zones in each processor's list.
 fn of_processors(zoneinfo: &str, node: u32) -> BTreeMap<usize, u64> {
     let mut lists = BTreeMap::new();
     for (processor, pages) in figures(zoneinfo, node, "count:") {
@@ -165,7 +165,7 @@ fn zones() -> Result<String, Error> {
     file::read(Path::new("/proc/zoneinfo"))
 }
 
-/// The values of a figure in each of a node's zones, and of which processor, where it has one of each.
+/// A figure's values in each of a node's zones, with the processor for per-processor figures.
 fn figures(zoneinfo: &str, node: u32, name: &str) -> Vec<(usize, u64)> {
     let mut is_of_node = false;
     let mut processor = 0;
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leaves_all_takes_nothing_and_a_node_that_is_none_is_told() {
+    fn leaving_all_takes_nothing_and_a_missing_node_is_reported() {
         assert_eq!(Occupied::leaving(0, u64::MAX).unwrap().bytes, 0);
         assert!(Occupied::leaving(1000, 0).unwrap_err().to_string().contains("node1000"));
     }
@@ -210,9 +210,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_occupied_is_gone_and_comes_back() {
+    fn occupied_memory_is_released_again() {
         let before = free(0).unwrap();
-        // Others take and give memory meanwhile.
+        // Other programs allocate and free memory meanwhile.
         let much = 512 << 20;
         if before < 2 * much {
             return;

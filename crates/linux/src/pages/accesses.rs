@@ -1,4 +1,4 @@
-//! What DAMON has found accessed, told by a BPF program on its tracepoint (`bpf/pages.bpf.c`).
+//! Accesses found by DAMON, reported by a BPF program on its tracepoint (`bpf/pages.bpf.c`).
 
 use std::ops::Range;
 
@@ -7,23 +7,23 @@ use libbpf_rs::Link;
 use super::ring::Ring;
 use super::tables::{Error, Tables};
 
-/// A range of pages that was accessed between two looks of DAMON's.
+/// A range of pages that was accessed between two scans of DAMON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The number that the process has with DAMON's thread.
+    /// The number of the process in the kdamond.
     pub target: u64,
     /// Its addresses.
     pub range: Range<u64>,
 }
 
-/// Listens to DAMON until dropped.
+/// Receives DAMON's results until dropped.
 pub struct Accesses {
     ring: Ring<Access>,
     _link: Link,
 }
 
 impl Accesses {
-    /// Begins to listen. Told is what [`Tables::tell_of`] says.
+    /// Begins to receive. [`Tables::tell_of`] selects what is reported.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::Bpf`].
@@ -32,7 +32,7 @@ impl Accesses {
         Ok(Accesses { ring, _link: tables.attach_to_damon()? })
     }
 
-    /// What was told since the last call.
+    /// The accesses reported since the last call.
     pub fn take(&self) -> Vec<Access> {
         self.ring.take()
     }

@@ -1,4 +1,4 @@
-//! Advice about another process's memory, by `process_madvise`: huge pages made and split, memory taken back.
+//! Advice about another process's memory by `process_madvise`: collapsing and splitting huge pages, paging out.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -6,30 +6,30 @@ use super::REGION_BYTES;
 use super::arming::open;
 use crate::{Error, procfs};
 
-/// A process whose memory is advised about.
+/// A process whose memory receives advice.
 #[derive(Debug)]
 pub struct Advised {
     pid: i32,
     process: OwnedFd,
 }
 
-/// Why a region was not made a huge page.
+/// Why the kernel refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     /// No huge page was free (ENOMEM).
     NoHugePage,
     /// A page was in use or being moved (EAGAIN, EBUSY).
     Busy,
-    /// The memory is not there any more, or may not be made huge (EINVAL).
+    /// The memory no longer exists, or may not be huge (EINVAL).
     Unsuitable,
     /// The process has ended (ESRCH).
     Gone,
-    /// This user may not (EPERM).
+    /// This user is not permitted to (EPERM).
     Forbidden,
 }
 
 impl Refusal {
-    /// In words that follow "not promoted: 3 times".
+    /// The reason in words that follow "not promoted: 3 times".
     pub fn why(self) -> &'static str {
         match self {
             Refusal::NoHugePage => "no huge page was free",
@@ -42,55 +42,55 @@ impl Refusal {
 }
 
 impl Advised {
-    /// The process that has this number and began at this time (`starttime` of its `stat`).
+    /// The process with this PID and start time (`starttime` of its `stat`).
     ///
     /// # Errors
-    /// [`Error::Gone`] if it ended, even if another has got its number.
+    /// [`Error::Gone`] if it ended, even if its PID was reused.
     pub fn of(pid: i32, start_ticks: u64) -> Result<Advised, Error> {
         Ok(Advised { pid, process: open(pid, start_ticks)? })
     }
 
-    /// Makes a region of 2 MiB a huge page, of what is there (MADV_COLLAPSE, Linux 6.1).
+    /// Collapses a populated region of 2 MiB into a huge page (MADV_COLLAPSE, Linux 6.1).
     ///
     /// # Errors
-    /// Why not; nothing has changed then.
+    /// The reason; nothing has changed then.
     pub fn collapse(&self, region: u64) -> Result<(), Refusal> {
         self.advise(region, REGION_BYTES, libc::MADV_COLLAPSE)
     }
 
-    /// Splits the huge page of a region: MADV_COLD on a part of it. Since Linux 6.12, parts that are zero give their memory back.
+    /// Splits the huge page of a region: MADV_COLD on a part of it. Since Linux 6.12, its zero-filled pages are freed.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason.
     pub fn split(&self, region: u64) -> Result<(), Refusal> {
         self.advise(region, procfs::page_bytes(), libc::MADV_COLD)
     }
 
-    /// Takes the memory of these whole pages back: to swap, or to their files (MADV_PAGEOUT). What is mapped more than once is passed over.
+    /// Pages these whole pages out: to swap, or to their files (MADV_PAGEOUT). Pages mapped more than once are skipped.
     ///
     /// # Errors
-    /// Why not; some of it may have been taken back then.
+    /// The reason; some pages may have been paged out then.
     pub fn page_out(&self, start: u64, bytes: u64) -> Result<(), Refusal> {
         self.advise(start, bytes, libc::MADV_PAGEOUT)
     }
 
-    /// Moves these pages to the kernel's inactive list (MADV_COLD); what is mapped more than once is passed over.
+    /// Moves these pages to the kernel's inactive list (MADV_COLD); pages mapped more than once are skipped.
     ///
     /// # Errors
-    /// Why not; some of it may have been moved then.
+    /// The reason; some pages may have been moved then.
     pub fn deactivate(&self, start: u64, bytes: u64) -> Result<(), Refusal> {
         self.advise(start, bytes, libc::MADV_COLD)
     }
 
-    /// Pages of a region that hold nothing but zeroes. All of it is read.
+    /// Number of all-zero pages of a region. Reads the whole region.
     ///
     /// # Errors
-    /// [`Error::Gone`] if the memory or the process is, [`Error::System`] if this user may not read it.
+    /// [`Error::Gone`] if the memory or the process is gone, [`Error::System`] if this user may not read it.
     pub fn zero_pages(&self, region: u64) -> Result<u64, Error> {
         let mut bytes = vec![0u8; REGION_BYTES as usize];
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let remote = libc::iovec { iov_base: region as *mut libc::c_void, iov_len: bytes.len() };
-        // SAFETY: the local vector is all of `bytes`; the other is an address of another process, which the kernel checks.
+        // SAFETY: the local vector covers all of `bytes`; the other is an address of another process, which the kernel checks.
         let read = unsafe { libc::process_vm_readv(self.pid, &raw const local, 1, &raw const remote, 1, 0) };
         if read != REGION_BYTES as isize {
             let source = std::io::Error::last_os_error();
@@ -107,7 +107,7 @@ impl Advised {
 
     fn advise(&self, start: u64, bytes: u64, advice: libc::c_int) -> Result<(), Refusal> {
         let vector = libc::iovec { iov_base: start as *mut libc::c_void, iov_len: bytes as usize };
-        // SAFETY: the vector is valid for reading; the address in it is another process's and only advised about.
+        // SAFETY: the vector is valid for reading; the address in it belongs to another process and is only advised about.
         let advised = unsafe {
             libc::syscall(libc::SYS_process_madvise, self.process.as_raw_fd(), &raw const vector, 1, advice, 0)
         };

@@ -1,8 +1,8 @@
 //! Clearing Accessed bits page by page: `process_madvise(MADV_COLD)`.
 //!
-//! It clears the bit of pages that are mapped once, moves them to the inactive list, and flushes the processors' TLBs, so that
-//! the next access is seen. Locked and hugetlb memory and device mappings are refused; pages that are mapped more than once are passed over in
-//! silence. A large folio must be given whole: of a part the kernel would split it.
+//! MADV_COLD clears the bit of pages that are mapped once, moves them to the inactive list, and flushes the processors' TLBs, so that the
+//! next access sets the bit again. Locked and hugetlb memory and device mappings are refused; pages mapped more than once are silently
+//! skipped. A large folio must be given as a whole: the kernel would split it.
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,10 +11,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::{Error, procfs};
 
-/// Ranges that one call takes (UIO_MAXIOV).
+/// Maximum number of ranges per call (UIO_MAXIOV).
 const MOST_RANGES: usize = 1024;
 
-/// A process whose bits may be cleared.
+/// A process whose bits can be cleared.
 #[derive(Debug)]
 pub struct Arming {
     pid: i32,
@@ -22,18 +22,18 @@ pub struct Arming {
 }
 
 impl Arming {
-    /// Of the process that has this number and began at this time (`starttime` of its `stat`).
+    /// The process with this PID and start time (`starttime` of its `stat`).
     ///
     /// # Errors
-    /// [`Error::Gone`] if it ended, even if another has got its number.
+    /// [`Error::Gone`] if it ended, even if its PID was reused.
     pub fn of(pid: i32, start_ticks: u64) -> Result<Arming, Error> {
         Ok(Arming { pid, process: open(pid, start_ticks)? })
     }
 
-    /// Clears the bits of these ranges of whole pages. Tells the index of each that was refused.
+    /// Clears the bits of these ranges of whole pages. `refused` gets the index of each refused range.
     ///
     /// # Errors
-    /// [`Error::Gone`] if the process ended, [`Error::System`] if this user may not.
+    /// [`Error::Gone`] if the process ended, [`Error::System`] if this user is not permitted to.
     pub fn arm(&self, ranges: &[Range<u64>], mut refused: impl FnMut(usize)) -> Result<(), Error> {
         let mut at = 0;
         while at < ranges.len() {
@@ -45,7 +45,7 @@ impl Arming {
                     iov_len: (range.end - range.start) as usize,
                 })
                 .collect();
-            // SAFETY: the vectors are valid for reading; the addresses in them are another process's and only advised about.
+            // SAFETY: the vectors are valid for reading; the addresses in them belong to another process and are only advised about.
             let advised = unsafe {
                 libc::syscall(
                     libc::SYS_process_madvise,
@@ -92,7 +92,7 @@ impl Arming {
     }
 }
 
-/// The process that has this number and began at this time; [`Error::Gone`] if another has got its number.
+/// The process with this PID and start time; [`Error::Gone`] if the PID was reused.
 pub(super) fn open(pid: i32, start_ticks: u64) -> Result<OwnedFd, Error> {
     let number = Pid::from_raw(pid).ok_or(Error::Gone(pid))?;
     let process = pidfd_open(number, PidfdFlags::empty()).map_err(|_| Error::Gone(pid))?;

@@ -1,4 +1,4 @@
-//! What `MADV_COLD` will make of a page: `/proc/PID/pagemap` and `/proc/kpageflags`, see
+//! Predicts the effect of `MADV_COLD` on a page from `/proc/PID/pagemap` and `/proc/kpageflags`, see
 //! Documentation/admin-guide/mm/pagemap.rst.
 
 use std::fs::File;
@@ -14,7 +14,7 @@ const LRU: u64 = 1 << 5;
 const COMPOUND_HEAD: u64 = 1 << 15;
 const COMPOUND_TAIL: u64 = 1 << 16;
 const HUGETLB: u64 = 1 << 17;
-/// Pages of the largest folio that is looked for: 2 MiB.
+/// Maximum size of a folio that is searched for, in pages: 2 MiB.
 const MOST_FOLIO: u64 = 512;
 
 /// The page maps of one process.
@@ -24,27 +24,27 @@ pub struct Frames {
     flags: Option<File>,
 }
 
-/// A page that is there.
+/// A present page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its number; 0 if this user may not know it.
+    /// Its page frame number; 0 if this user may not know it.
     pub number: u64,
-    /// Whether it is mapped once only.
+    /// Whether it is mapped only once.
     pub exclusive: bool,
-    /// Whether it is of a pool of huge pages, whose Accessed bits nothing clears.
+    /// Whether it is a hugetlb page, whose Accessed bits cannot be cleared.
     pub pool: bool,
-    /// Whether it is on none of the kernel's LRU lists, as the last pages that a processor has faulted in: it keeps up to 31 to
-    /// itself until there are more. `MADV_COLD` passes them over in silence.
+    /// Whether it is on none of the kernel's LRU lists: a processor keeps the last pages it has faulted in, up to 31, to itself until there
+    /// are more. `MADV_COLD` silently skips them.
     pub unlisted: bool,
-    /// The addresses of the folio that it is part of, if that is mapped as a whole.
+    /// The addresses of its folio, if the folio is mapped as a whole.
     pub folio: Range<u64>,
 }
 
 impl Frames {
-    /// Of a process.
+    /// The page maps of a process.
     ///
     /// # Errors
-    /// [`Error::Gone`] if it ended, [`Error::Read`] if it is somebody else's.
+    /// [`Error::Gone`] if it ended, [`Error::Read`] if it belongs to another user.
     pub fn of(pid: i32) -> Result<Frames, Error> {
         let path = format!("/proc/{pid}/pagemap");
         let pagemap = File::open(&path).map_err(|source| match source.raw_os_error() {
@@ -73,7 +73,7 @@ impl Frames {
         number(self.flags.as_ref().filter(|_| frame != 0)?, frame)
     }
 
-    /// Pages of the same folio before this one, which has these flags, and from this one on.
+    /// Numbers of pages of the same folio before this one, which has these flags, and from this one on.
     fn neighbours(&self, frame: u64, flags: u64) -> Option<(u64, u64)> {
         if flags & (COMPOUND_HEAD | COMPOUND_TAIL) == 0 {
             return None;
@@ -108,7 +108,7 @@ mod tests {
 
     const PAGES: usize = 4;
 
-    /// Pages that were just touched; then advised about on the processor that touched them, which lists what it kept to itself.
+    /// Just touched pages, before and after advice on the processor that touched them; the advice flushes that processor's list.
     fn touched_and_advised(frames: &Frames) -> [Vec<bool>; 2] {
         let bytes = PAGES * procfs::page_bytes() as usize;
         let (readable, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_keeps_the_last_pages_that_it_has_faulted_in_off_the_lists() {
+    fn the_last_faulted_pages_are_not_on_the_lru_lists() {
         let mut first = CpuSet::new();
         first.set(0);
         let frames = Frames::of(std::process::id() as i32).unwrap();
@@ -135,7 +135,7 @@ mod tests {
             eprintln!("skipped: needs /proc/kpageflags and processor 0");
             return;
         }
-        // Whoever faults in others there meanwhile, or looks for pages to reclaim, has all of them listed.
+        // Other activity on that processor may have flushed the list earlier.
         let seen = (0..1000).map(|_| touched_and_advised(&frames));
         let kept = |[touched, advised]: &[Vec<bool>; 2]| touched.contains(&true) && !advised.contains(&true);
         assert!(seen.into_iter().any(|seen| kept(&seen)));

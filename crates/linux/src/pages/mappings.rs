@@ -1,4 +1,4 @@
-//! What is mapped where: `/proc/PID/maps`.
+//! Memory mappings from `/proc/PID/maps`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -10,17 +10,16 @@ use crate::{Error, procfs};
 pub struct Mapping {
     /// Its addresses.
     pub range: Range<u64>,
-    /// Whether writes reach others (MAP_SHARED).
+    /// Whether writes are shared with others (MAP_SHARED).
     pub shared: bool,
-    /// The path of its file, `[heap]`, `[stack]`, `[anon:NAME]` where the program has named it, or `[anon]`.
+    /// The path of its file, `[heap]`, `[stack]`, `[anon:NAME]` if the program has named it, or `[anon]`.
     pub name: String,
 }
 
-/// The mappings of a process by address; those of the kernel's own (`[vdso]` and its like) and of devices are left out. None of a
-/// kernel thread or a zombie.
+/// The mappings of a process by address, without the kernel's own (such as `[vdso]`) and devices. Empty for kernel threads and zombies.
 ///
 /// # Errors
-/// [`Error::Gone`] if it ended, [`Error::Read`] if it is somebody else's.
+/// [`Error::Gone`] if it ended, [`Error::Read`] if it belongs to another user.
 pub fn mappings(pid: i32) -> Result<Vec<Mapping>, Error> {
     let text = procfs::read(pid, Path::new(&format!("/proc/{pid}/maps")))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(mapping).filter(is_memory).collect())
@@ -43,24 +42,24 @@ pub(super) fn mapping(line: &str) -> Option<Mapping> {
 pub struct FileMapping {
     /// Its addresses.
     pub range: Range<u64>,
-    /// The file's page at the first address.
+    /// The offset in the file of the first address, in pages.
     pub first_page: u64,
-    /// Device number of its file system as the kernel holds it: 12 bits of major above 20 of minor.
+    /// Device number of its file system in the kernel's format: 12 bits of major above 20 of minor.
     pub device: u32,
     /// Inode number.
     pub inode: u64,
 }
 
-/// The mappings of a process, of files that the page cache holds, by address: neither shared memory nor devices.
+/// The mappings of files in the page cache of a process, by address, without shared memory and devices.
 ///
 /// # Errors
-/// [`Error::Gone`] if it ended, [`Error::Read`] if it is somebody else's.
+/// [`Error::Gone`] if it ended, [`Error::Read`] if it belongs to another user.
 pub fn file_mappings(pid: i32) -> Result<Vec<FileMapping>, Error> {
     let text = procfs::read(pid, Path::new(&format!("/proc/{pid}/maps")))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(file_mapping).collect())
 }
 
-/// Names of the kernel's own files in memory, which have no mount.
+/// Names of the kernel's internal files in memory, which have no mount.
 const IN_MEMORY: [&str; 6] = ["/dev/", "/SYSV", "/memfd:", "/anon_hugepage", "/dmabuf:", "/drm "];
 
 fn file_mapping(line: &str) -> Option<FileMapping> {
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_gone_is_said_to_be() {
+    fn an_ended_process_is_reported_as_gone() {
         assert!(matches!(mappings(i32::MAX), Err(Error::Gone(_))));
     }
 }

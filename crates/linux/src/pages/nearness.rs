@@ -1,4 +1,4 @@
-//! Where the thread that clears bits runs.
+//! The processor of the thread that clears bits.
 
 use std::path::Path;
 
@@ -6,9 +6,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::procfs;
 
-/// Moves this thread to the processor that a process of one thread ran on last; of more threads, to any. A cleared bit is
-/// flushed out of every processor that runs the process: on its own that takes a tenth of an interruption from afar. Returns
-/// whether it has moved there.
+/// Moves this thread to the processor on which a single-threaded process last ran; for others, to any. Clearing a bit flushes the TLB of
+/// every processor that runs the process; on the same processor this costs a tenth of a remote flush. Returns whether the thread has moved.
 pub fn run_beside(pid: i32) -> bool {
     let one = procfs::tasks(pid).is_ok_and(|threads| threads.len() == 1);
     let mut wanted = CpuSet::new();
@@ -17,7 +16,7 @@ pub fn run_beside(pid: i32) -> bool {
         Some(processor) => wanted.set(processor),
         None => (0..CpuSet::MAX_CPU).for_each(|processor| wanted.set(processor)),
     }
-    // Where it may not run there, it stays where it is: that costs more, and is measured.
+    // If it may not run there, it stays: this costs more, and the cost is measured.
     sched_setaffinity(None, &wanted).is_ok() && processor.is_some()
 }
 

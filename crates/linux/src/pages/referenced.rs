@@ -6,32 +6,32 @@ use super::Mapping;
 use super::mappings::mapping;
 use crate::{Error, file, procfs};
 
-/// A mapping, and what of it is there and was accessed since the bits were cleared.
+/// A mapping, with its present and its accessed memory since the bits were cleared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Referenced {
-    /// Which.
+    /// The mapping.
     pub mapping: Mapping,
-    /// Bytes there.
+    /// Present bytes.
     pub resident: u64,
-    /// Bytes of these that were accessed; a huge page counts as a whole.
+    /// Accessed bytes; a huge page counts as a whole.
     pub referenced: u64,
-    /// Bytes there in huge pages of no file.
+    /// Bytes in anonymous huge pages.
     pub huge: u64,
 }
 
-/// Clears the Accessed and Referenced bits of all pages of a process, those that it shares too. Takes 50 to 160 ns per page; TLBs
-/// are not flushed, so the next access of a page that a processor uses all the time may stay unseen.
+/// Clears the Accessed and Referenced bits of all pages of a process, including shared ones. Takes 50 to 160 ns per page. TLBs are not
+/// flushed, so the next access to a constantly used page may be missed.
 ///
 /// # Errors
-/// [`Error::Gone`] if it ended, [`Error::Write`] if it is somebody else's.
+/// [`Error::Gone`] if it ended, [`Error::Write`] if it belongs to another user.
 pub fn clear_referenced(pid: i32) -> Result<(), Error> {
     clear(pid, "1")
 }
 
-/// As [`clear_referenced`], of the pages of mapped files only. The process cannot map or unmap anything meanwhile.
+/// Like [`clear_referenced`], for pages of mapped files only. Blocks the process's mmap and munmap meanwhile.
 ///
 /// # Errors
-/// [`Error::Gone`] if it ended, [`Error::Write`] if it is somebody else's.
+/// [`Error::Gone`] if it ended, [`Error::Write`] if it belongs to another user.
 pub fn clear_referenced_files(pid: i32) -> Result<(), Error> {
     clear(pid, "3")
 }
@@ -44,10 +44,10 @@ fn clear(pid: i32, which: &str) -> Result<(), Error> {
     })
 }
 
-/// What was accessed since. Takes some 50 ms per GiB, during which the process cannot map or unmap anything.
+/// The accessed memory since then. Takes some 50 ms per GiB, during which mmap and munmap of the process are blocked.
 ///
 /// # Errors
-/// [`Error::Gone`] if it ended, [`Error::Read`] if it is somebody else's.
+/// [`Error::Gone`] if it ended, [`Error::Read`] if it belongs to another user.
 pub fn referenced(pid: i32) -> Result<Vec<Referenced>, Error> {
     let text = procfs::read(pid, Path::new(&format!("/proc/{pid}/smaps")))?;
     Ok(parse(&String::from_utf8_lossy(&text)))

@@ -1,4 +1,4 @@
-//! Pages that come back from swap, told by BPF programs on the exception tracepoints (`bpf/pages.bpf.c`).
+//! Swap-ins, reported by BPF programs on the exception tracepoints (`bpf/pages.bpf.c`).
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use super::ring::Ring;
 use super::tables::{Error, Tables};
 
-/// A page that was swapped out, and that its process asks for.
+/// A swapped-out page that its process accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Return {
     /// The process.
     pub pid: i32,
-    /// Where the page begins.
+    /// The page's address.
     pub address: u64,
 }
 
-/// Listens to all faults of the machine, some 50 ns each, and tells of pages that processes bring back from swap, until dropped.
+/// Traces all faults of the machine, at some 50 ns each, and reports swap-ins of processes, until dropped.
 pub struct Returns {
     followed: MapHandle,
     ring: Ring<Return>,
@@ -24,7 +24,7 @@ pub struct Returns {
 }
 
 impl Returns {
-    /// Begins to listen; to no process yet. Told are the pages that [`Tables::tell_one_of`] says.
+    /// Begins to trace, for no process yet. [`Tables::tell_one_of`] selects the reported pages.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::Bpf`].
@@ -34,7 +34,7 @@ impl Returns {
         Ok(Returns { followed: tables.map("followed")?, ring, _links: links })
     }
 
-    /// From now on tells of these processes and of no others.
+    /// Reports only these processes from now on.
     ///
     /// # Errors
     /// [`Error::Refused`]: there are too many.
@@ -48,7 +48,7 @@ impl Returns {
         new.try_for_each(|key| self.followed.update(&key, &[0], MapFlags::ANY)).map_err(Error::Refused)
     }
 
-    /// What was told since the last call, in its order.
+    /// The swap-ins reported since the last call, in order.
     pub fn take(&self) -> Vec<Return> {
         self.ring.take()
     }

@@ -1,4 +1,4 @@
-//! What BPF programs tell through a ring buffer.
+//! Events of BPF programs in a ring buffer.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,33 +7,33 @@ use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 
 use super::tables::Error;
 
-/// Read in its order.
+/// A ring buffer, read in order.
 pub struct Ring<T> {
     ring: RingBuffer<'static>,
-    told: Rc<RefCell<Vec<T>>>,
+    events: Rc<RefCell<Vec<T>>>,
 }
 
 impl<T: 'static> Ring<T> {
-    /// Of this map, each of whose entries is read so; what cannot be is passed over.
+    /// The ring buffer of this map; `read` parses each entry, and unparsable ones are skipped.
     ///
     /// # Errors
     /// [`Error::Refused`].
     pub fn of(map: &MapHandle, read: fn(&[u8]) -> Option<T>) -> Result<Ring<T>, Error> {
-        let told = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&told);
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&events);
         let mut builder = RingBufferBuilder::new();
         let take = move |bytes: &[u8]| {
             sink.borrow_mut().extend(read(bytes));
             0
         };
         builder.add(map, take).map_err(Error::Refused)?;
-        Ok(Ring { ring: builder.build().map_err(Error::Refused)?, told })
+        Ok(Ring { ring: builder.build().map_err(Error::Refused)?, events })
     }
 
-    /// What was told since the last call.
+    /// The events since the last call.
     pub fn take(&self) -> Vec<T> {
-        // What cannot be read now can be at the next call.
+        // Events that cannot be read now are read by the next call.
         let _ = self.ring.consume();
-        self.told.take()
+        self.events.take()
     }
 }

@@ -1,4 +1,4 @@
-//! Reading Accessed bits out of the page tables of a process, by BPF programs (`bpf/pages.bpf.c`). x86-64, Linux 6.1.
+//! Reads Accessed bits from the page tables of a process by BPF programs (`bpf/pages.bpf.c`). x86-64, Linux 6.1.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -13,42 +13,42 @@ use crate::{bpf, file, procfs};
 
 /// `MOST_ADDRESSES` of `bpf/pages.h`.
 pub const MOST_ADDRESSES: usize = 32768;
-/// What one entry of the second level maps.
+/// Size that one PMD entry maps.
 pub const REGION_BYTES: u64 = 2 << 20;
-/// End of the addresses of programs, with page tables of four levels and of five.
+/// End of user addresses, with four and with five levels of page tables.
 const SPACE_END: [(u32, u64); 2] = [(4, 1 << 47), (5, 1 << 56)];
 
-/// The programs that tell of what comes back from swap, and their tracepoints.
+/// The programs that report swap-ins, and their tracepoints.
 const FAULTS: [(&str, &str); 2] = [("user_faults", "page_fault_user"), ("kernel_faults", "page_fault_kernel")];
-/// The one that tells of guests, and its tracepoint.
+/// The program that reports DAMON's results, and its tracepoint.
 const GUESTS: (&str, &str) = ("guest_accesses", "damon_aggregated");
 
 /// Why page tables cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The binary holds no programs.
+    /// The binary contains no programs.
     #[error("this bursar was built without BPF programs: {0}")]
     NotBuilt(&'static str),
-    /// Not the processor that they are written for.
+    /// Not an x86-64 processor.
     #[error("page tables are read on x86-64 only")]
     Processor,
     /// The kernel cannot run an iterator over one task.
     #[error("Linux {0} cannot let a BPF program look at one process, which came with 6.1")]
     OldKernel(String),
-    /// The kernel does not describe its types.
+    /// The kernel has no BTF.
     #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]
     NoBtf,
     /// The kernel refused.
     #[error("the kernel refused the BPF program that reads page tables: {0}; it needs CAP_BPF and CAP_PERFMON")]
     Refused(libbpf_rs::Error),
-    /// Page tables were not found.
+    /// The direct map was not found.
     #[error("page tables were not found in this kernel's memory ({0}), as where that is encrypted")]
     NotFound(&'static str),
-    /// What the programs tell cannot be read.
+    /// The programs' results cannot be read.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
-    /// A look failed.
+    /// A scan failed.
     #[error("page tables could not be read: {0}")]
     Look(std::io::Error),
 }
@@ -67,16 +67,16 @@ pub struct Target {
     start: u64,
 }
 
-/// What is at an address.
+/// The state of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State(u8);
 
-/// 2 MiB of addresses in which there is anything.
+/// 2 MiB of addresses with any page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Its first address.
     pub start: u64,
-    /// [`State::is_huge`] if one entry maps it all; else nothing is said of its pages.
+    /// [`State::is_huge`] if one entry maps all of it; else its pages' states are not included.
     pub state: State,
 }
 
@@ -105,27 +105,27 @@ struct Window {
 }
 
 impl State {
-    /// A page is mapped here.
+    /// Whether a page is mapped here.
     pub fn is_mapped(self) -> bool {
         self.0 & 1 != 0
     }
 
-    /// It was accessed since its bit was last cleared.
+    /// Whether it was accessed since its bit was last cleared.
     pub fn is_accessed(self) -> bool {
         self.0 & 2 != 0
     }
 
-    /// One entry, with one Accessed bit, maps 2 MiB.
+    /// Whether one entry, with one Accessed bit, maps 2 MiB.
     pub fn is_huge(self) -> bool {
         self.0 & 4 != 0
     }
 
-    /// The same page, accessed or not.
+    /// The same state with another Accessed bit.
     pub fn with_accessed(self, is_accessed: bool) -> State {
         State(self.0 & !2 | u8::from(is_accessed) << 1)
     }
 
-    /// It is swapped out or being moved.
+    /// Whether it is swapped out or being migrated.
     pub fn is_away(self) -> bool {
         self.0 & 8 != 0
     }
@@ -134,7 +134,7 @@ impl State {
 /// Whether page tables can be read here.
 ///
 /// # Errors
-/// Why not.
+/// The reason.
 pub fn available() -> Result<(), Error> {
     Tables::open().map(|_| ())
 }
@@ -150,10 +150,10 @@ fn object() -> Result<&'static [u8], Error> {
 }
 
 impl Tables {
-    /// Loads the programs and finds where the kernel maps all memory. Takes some milliseconds.
+    /// Loads the programs and finds the kernel's direct map. Takes some milliseconds.
     ///
     /// # Errors
-    /// Why page tables cannot be read here.
+    /// The reason why page tables cannot be read here.
     pub fn open() -> Result<Tables, Error> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::Processor);
@@ -181,7 +181,7 @@ impl Tables {
     /// Prepares to read the tables of the process that this thread belongs to.
     ///
     /// # Errors
-    /// [`Error::Refused`]; [`Error::Look`] of a thread that is gone.
+    /// [`Error::Refused`]; [`Error::Look`] if the thread has ended.
     pub fn target(&mut self, thread: i32) -> Result<Target, Error> {
         let mut of = libbpf_sys::bpf_iter_link_info::default();
         of.task.tid = thread as u32;
@@ -196,7 +196,7 @@ impl Tables {
         let link = unsafe { libbpf_sys::bpf_program__attach_iter(program.as_ptr(), &raw const options) };
         let link = NonNull::new(link)
             .ok_or_else(|| Error::Refused(libbpf_rs::Error::from(std::io::Error::last_os_error())))?;
-        // SAFETY: a link that was just made and that nobody else has.
+        // SAFETY: a new link that only this code owns.
         let link: Link = unsafe { Link::from_ptr(link) };
         let window = self.window_mut();
         (window.task, window.start) = (0, 0);
@@ -209,8 +209,8 @@ impl Tables {
         }
     }
 
-    /// Looks at up to [`MOST_ADDRESSES`] addresses, best in rising order. Returns a number that names the address space: it is
-    /// another after an exec; `None` if the thread has no address space any more.
+    /// Scans up to [`MOST_ADDRESSES`] addresses, best in rising order. Returns a number that identifies the address space, which changes at
+    /// an exec; `None` if the thread has no address space any more.
     ///
     /// # Errors
     /// [`Error::Look`].
@@ -226,7 +226,7 @@ impl Tables {
         Ok((window.space != 0).then_some(window.space))
     }
 
-    /// The number that names a target's address space, as [`Tables::look`] tells it; `None` if it has none any more.
+    /// The number that identifies a target's address space, as in [`Tables::look`]; `None` if it has none any more.
     ///
     /// # Errors
     /// [`Error::Look`].
@@ -234,7 +234,7 @@ impl Tables {
         self.look(target, &[], &mut Vec::new())
     }
 
-    /// All regions of 2 MiB in which anything is mapped, by address.
+    /// All regions of 2 MiB with mapped pages, by address.
     ///
     /// # Errors
     /// [`Error::Look`].
@@ -247,7 +247,7 @@ impl Tables {
             (window.cursor, window.end, window.count) = (from, end, 0);
             self.run(target, "list_regions")?;
             let window = self.window_mut();
-            // Nothing moved on: the process is gone.
+            // No progress: the process is gone.
             if window.space == 0 || window.cursor <= from {
                 break;
             }
@@ -259,7 +259,7 @@ impl Tables {
         Ok(found)
     }
 
-    /// How many pages of 4 KiB were accessed since their bits were cleared, all of the process; 0 if it is gone.
+    /// Number of 4 KiB pages of the whole process accessed since their bits were cleared; 0 if it is gone.
     ///
     /// # Errors
     /// [`Error::Look`].
@@ -277,15 +277,15 @@ impl Tables {
         Ok(self.window_mut().accessed)
     }
 
-    /// Of each 2^level neighbours one page is told when it comes back from swap, see [`super::Returns`]: the one that has, for each of the
-    /// `level` lowest bits of its number n, bit i the same as SplitMix64's finalizer of (n >> (i + 1)) ^ (i << 58) has bit 0.
+    /// Samples swap-ins: of each 2^level neighbouring pages one is reported, see [`super::Returns`]: the one that has, for each of the
+    /// `level` lowest bits of its number n, bit i equal to bit 0 of SplitMix64's finalizer of (n >> (i + 1)) ^ (i << 58).
     pub fn tell_one_of(&mut self, level: u32) {
         self.window_mut().level = level.into();
     }
 
-    /// Pages that came back and found no room so far.
+    /// Number of swap-ins lost so far because the ring was full.
     pub fn lost(&self) -> u64 {
-        // SAFETY: mapped as long as self; a word that the programs count up meanwhile.
+        // SAFETY: mapped as long as self; a word that the programs increment meanwhile.
         unsafe { (&raw const (*self.window.as_ptr()).lost).read_volatile() }
     }
 
@@ -294,30 +294,31 @@ impl Tables {
         Ok(bpf::map(&self.object, name)?)
     }
 
-    /// Attaches the programs that tell of what comes back from swap.
+    /// Attaches the programs that report swap-ins.
     pub(super) fn attach_to_faults(&self) -> Result<Vec<Link>, Error> {
         FAULTS.iter().map(|(name, _)| program(&self.object, name).attach().map_err(Error::Refused)).collect()
     }
 
-    /// Attaches the program that tells of what DAMON has found accessed.
+    /// Attaches the program that reports DAMON's results.
     pub(super) fn attach_to_damon(&self) -> Result<Link, Error> {
         program(&self.object, GUESTS.0).attach().map_err(Error::Refused)
     }
 
-    /// Of what DAMON's threads find, told is what this one finds of the targets of this mask, see [`super::Accesses`].
+    /// Selects the reported DAMON results: those of this kdamond, for the targets of this mask, see [`super::Accesses`].
     pub fn tell_of(&mut self, thread: i32, targets: u64) {
         let window = self.window_mut();
         (window.thread, window.targets) = (thread as u32, targets);
     }
 
-    /// Walks to a page of our own whose frame is known. Returns the end of the addresses of programs.
+    /// Walks to a page of our own whose frame is known. Returns the end of user addresses.
     fn find_base(&mut self) -> Result<u64, Error> {
-        let memory = end_of_memory().ok_or(Error::NotFound("/proc/iomem does not tell where memory ends"))?;
+        let memory = end_of_memory().ok_or(Error::NotFound("/proc/iomem does not show where memory ends"))?;
         let own = [1u8; 1];
         let address = std::hint::black_box(own.as_ptr()) as u64;
         let frame = Frames::of(std::process::id() as i32).ok().and_then(|frames| frames.at(address));
-        let frame =
-            frame.filter(|frame| frame.number != 0).ok_or(Error::NotFound("/proc/self/pagemap tells no frames"))?;
+        let frame = frame
+            .filter(|frame| frame.number != 0)
+            .ok_or(Error::NotFound("/proc/self/pagemap shows no page frames"))?;
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let target = self.target(thread)?;
         for (levels, end) in SPACE_END {
@@ -340,7 +341,8 @@ impl Tables {
     }
 
     fn window_mut(&mut self) -> &mut Window {
-        // SAFETY: mapped as long as self; only the programs write it besides: within `run`, and of what comes back a word that is read alone.
+        // SAFETY: mapped as long as self. Besides this code only the programs write it: within `run`, and the swap-in counter, which is
+        // only read here.
         unsafe { self.window.as_mut() }
     }
 }
@@ -356,10 +358,10 @@ fn program<'a>(object: &'a Object, name: &str) -> ProgramMut<'a> {
     object.progs_mut().find(|program| program.name() == name).expect("the program of that name")
 }
 
-/// The programs' one variable.
+/// Maps the programs' only variable.
 fn map_window(object: &Object) -> Result<NonNull<Window>, Error> {
     let map = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")).expect("the program's variable");
-    // SAFETY: a new mapping of a map that is at least as long as its one variable, and laid out like it.
+    // SAFETY: a new mapping of a map with the size and layout of its only variable.
     let at = unsafe {
         mmap(
             std::ptr::null_mut(),
@@ -374,9 +376,9 @@ fn map_window(object: &Object) -> Result<NonNull<Window>, Error> {
     Ok(NonNull::new(at.cast()).expect("mappings are never at 0"))
 }
 
-/// The end of the last range of memory; `None` to those who may not know it.
+/// The end of the last memory range; `None` without the right to know it.
 fn end_of_memory() -> Option<u64> {
-    let text = file::read_if_there(std::path::Path::new("/proc/iomem"))?;
+    let text = file::read_if_present(std::path::Path::new("/proc/iomem"))?;
     let ends = text.lines().filter(|line| line.ends_with(": System RAM")).filter_map(|line| {
         let (_, rest) = line.trim_start().split_once('-')?;
         u64::from_str_radix(rest.split(' ').next()?, 16).ok()

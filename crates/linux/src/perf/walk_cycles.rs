@@ -10,10 +10,10 @@ use libbpf_sys::{PERF_COUNT_HW_CPU_CYCLES, PERF_TYPE_HARDWARE, PERF_TYPE_RAW};
 use super::{Begin, Mode, open, read};
 use crate::procfs;
 
-/// Cycles in which at least one walk is under way: the unit mask, and the counter mask of 1 that makes cycles of walks.
+/// Cycles with at least one walk in progress: the unit mask, and a counter mask of 1, which counts cycles instead of walks.
 const WALK_ACTIVE: u64 = 0x10 << 8 | 1 << 24;
 
-/// Counts the cycles of a process in user space, and of what it starts from then on, and in how many a walk was under way.
+/// Counts a process's cycles in user space, including later children, and those with a walk in progress.
 #[derive(Debug)]
 pub struct WalkCycles {
     all: Vec<File>,
@@ -21,7 +21,7 @@ pub struct WalkCycles {
 }
 
 impl WalkCycles {
-    /// Of all threads that a process has; `None` where the processor does not count them, or is none that is known here.
+    /// For all current threads of a process; `None` if the processor does not count them, or is unknown.
     pub fn of(pid: i32) -> Option<WalkCycles> {
         let events = events(&std::fs::read_to_string("/proc/cpuinfo").ok()?)?;
         let tasks = procfs::tasks(pid).ok()?;
@@ -37,8 +37,8 @@ impl WalkCycles {
         Some(WalkCycles { all, walking })
     }
 
-    /// The share of all cycles so far in which a walk was under way; `None`: none was counted, as where a virtual machine's counters stand
-    /// still.
+    /// The share of cycles so far with a walk in progress; `None`: none was counted, for example because a virtual machine's counters do
+    /// not advance.
     pub fn share(&mut self) -> Option<f64> {
         let sum = |counters: &mut Vec<File>| counters.iter_mut().map(read).sum::<u64>();
         let (all, walking) = (sum(&mut self.all), sum(&mut self.walking));
@@ -46,7 +46,7 @@ impl WalkCycles {
     }
 }
 
-/// The events of loads and of stores, of a processor as `/proc/cpuinfo` tells it.
+/// The events of loads and of stores, for a processor described by `/proc/cpuinfo`.
 fn events(cpuinfo: &str) -> Option<[u64; 2]> {
     let value = |name: &str| {
         let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_by_the_model() {
+    fn events_depend_on_the_processor_model() {
         assert_eq!(events(&cpuinfo("GenuineIntel", 6, 85)), Some([0x08, 0x49]));
         assert_eq!(events(&cpuinfo("GenuineIntel", 6, 143)), Some([0x12, 0x13]));
         assert_eq!(events(&cpuinfo("GenuineIntel", 6, 15)), None, "older");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_counted_nothing_is_told() {
+    fn without_counted_cycles_the_share_is_unknown() {
         let share = WalkCycles::of(std::process::id() as i32).and_then(|mut walks| walks.share());
         assert!(share.is_none_or(|share| (0.0..=1.0).contains(&share)), "{share:?}");
         assert!(WalkCycles::of(i32::MAX).is_none());

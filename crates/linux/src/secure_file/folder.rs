@@ -15,7 +15,7 @@ use super::caller::{Caller, is_trusted};
 use super::new_file::NewFile;
 use super::walk::{End, Last, walk};
 
-/// A directory, opened once. What happens to its name afterwards does not matter.
+/// A directory, opened once. Later changes of its name have no effect.
 #[derive(Debug)]
 pub struct Folder {
     descriptor: OwnedFd,
@@ -25,12 +25,12 @@ impl Folder {
     /// The directory of this path.
     ///
     /// # Errors
-    /// That of the system; [`io::ErrorKind::PermissionDenied`] where a link on the way belongs to another user.
+    /// The system's error; [`io::ErrorKind::PermissionDenied`] if a link on the way belongs to another user.
     pub fn open(path: &Path) -> io::Result<Folder> {
         Ok(Folder { descriptor: walk(path, Last::Folder)?.folder })
     }
 
-    /// The directory that a file of this path is in, and the file's name there. A link of that name is not followed.
+    /// The directory of a file with this path, and the file's name there. A link of that name is not followed.
     ///
     /// # Errors
     /// Those of [`Folder::open`]; the path ends in `..` or has no name.
@@ -51,8 +51,8 @@ impl Folder {
         Folder { descriptor }
     }
 
-    /// Opens the directory of this path and makes it, and those above it, where they are not there: with mode 0700, and the
-    /// calling user's where what they are made in is.
+    /// Opens the directory of this path, and creates it and its missing parents: with mode 0700, and owned by the calling user if the
+    /// existing parent is.
     ///
     /// # Errors
     /// That of the system.
@@ -68,10 +68,10 @@ impl Folder {
         parent.create_folder(name, super::PRIVATE_FOLDER)
     }
 
-    /// Makes a directory in this one, unless it is there, and opens it.
+    /// Creates a directory in this one, unless it exists, and opens it.
     ///
     /// # Errors
-    /// That of the system, and [`io::ErrorKind::PermissionDenied`] if a directory that is there belongs to another user.
+    /// The system's error, and [`io::ErrorKind::PermissionDenied`] if an existing directory belongs to another user.
     pub fn create_folder(&self, name: &OsStr, mode: u32) -> io::Result<Folder> {
         let is_new = match rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(mode)) {
             Ok(()) => true,
@@ -89,7 +89,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The directory of this name, which is not a link.
+    /// Opens the directory of this name; links are refused.
     ///
     /// # Errors
     /// That of the system.
@@ -98,20 +98,19 @@ impl Folder {
         Ok(Folder { descriptor: rustix::fs::openat(&self.descriptor, name, flags, Mode::empty())? })
     }
 
-    /// Creates a file of this name, to be read and appended to.
+    /// Creates a file of this name, for reading and appending.
     ///
     /// # Errors
-    /// That of the system; [`io::ErrorKind::AlreadyExists`] also where the name is a link.
+    /// The system's error; [`io::ErrorKind::AlreadyExists`] also for a link.
     pub fn create_new(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.created(name, flags, mode)
     }
 
-    /// Opens the file of this name for writing and creates it, with mode 0600, where it is not there; for locks and marks, which
-    /// hold nothing.
+    /// Opens the file of this name for writing, and creates it with mode 0600 if missing; for locks and marks, which have no content.
     ///
     /// # Errors
-    /// That of the system; the name is a link, is no regular file, or has further names.
+    /// The system's error; the name is a link, not a regular file, or has further hard links.
     pub fn create_or_open(&self, name: &OsStr) -> io::Result<File> {
         for _ in 0..super::new_file::MOST_TRIES {
             match self.create_new(name, super::PRIVATE_FILE) {
@@ -126,10 +125,10 @@ impl Folder {
         Err(Errno::AGAIN.into())
     }
 
-    /// Opens the regular file of this name. Links are not followed, and pipes not waited for.
+    /// Opens the regular file of this name, without following links or blocking on pipes.
     ///
     /// # Errors
-    /// That of the system; the name is a link or no regular file; to be written, it has further names elsewhere.
+    /// The system's error; the name is a link or not a regular file; for writing also if it has further hard links.
     pub fn open_file(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
         let flags_all = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.descriptor, name, flags_all, Mode::empty()) {
@@ -149,7 +148,7 @@ impl Folder {
         Ok(File::from(file))
     }
 
-    /// Begins a file that is to replace whatever has this name.
+    /// Begins a file that will replace any file of this name.
     ///
     /// # Errors
     /// That of the system.
@@ -157,7 +156,7 @@ impl Folder {
         NewFile::begin(self, name, mode)
     }
 
-    /// Makes a symbolic link of a random name that begins so; its name.
+    /// Creates a symbolic link with a random name after the prefix; returns its name.
     ///
     /// # Errors
     /// That of the system.
@@ -167,7 +166,7 @@ impl Folder {
         })
     }
 
-    /// Makes a directory of a random name that begins so, of mode 0700; its name, and it.
+    /// Creates a directory with a random name after the prefix, of mode 0700; returns its name and the directory.
     ///
     /// # Errors
     /// That of the system.
@@ -188,7 +187,7 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
-    /// Removes the folder of this name, which is empty.
+    /// Removes the empty folder of this name.
     ///
     /// # Errors
     /// That of the system.
@@ -212,7 +211,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Whether this process's user alone can list and change it.
+    /// Whether only this process's user can list and change it.
     ///
     /// # Errors
     /// That of the system.
@@ -221,7 +220,7 @@ impl Folder {
         Ok(status.st_uid == geteuid().as_raw() && status.st_mode & 0o066 == 0)
     }
 
-    /// Sets its mode, whatever the umask says.
+    /// Sets its mode, ignoring the umask.
     ///
     /// # Errors
     /// That of the system.
@@ -237,13 +236,13 @@ impl Folder {
         Ok(rustix::fs::fstat(&self.descriptor)?)
     }
 
-    /// A path to it by the descriptor, for calls that take nothing else, such as bind(2). It is not resolved by name as long as it is given
-    /// to the kernel as it is.
+    /// A path to it through the descriptor, for calls that require a path, such as bind(2). The kernel resolves it by the descriptor if it
+    /// is passed unchanged.
     pub fn by_descriptor(&self, name: &OsStr) -> PathBuf {
         Path::new("/proc/self/fd").join(self.descriptor.as_raw_fd().to_string()).join(name)
     }
 
-    /// Makes its entries durable. Not every file system can, and the files are whole in either case.
+    /// Makes its entries durable. Not every file system can; the files are complete in either case.
     pub fn sync(&self) {
         let _ = self.readable().and_then(|folder| Ok(rustix::fs::fsync(folder)?));
     }
@@ -252,7 +251,7 @@ impl Folder {
         self.descriptor.as_fd()
     }
 
-    /// Under sudo, gives the calling user what was just made in this directory, if that is the user's.
+    /// Under sudo, gives a new file to the calling user if this directory is that user's.
     pub(super) fn give_to_caller(&self, made: impl AsFd) -> io::Result<()> {
         let Some(caller) = Caller::of_sudo() else { return Ok(()) };
         if caller.owns(self.status()?.st_uid) {

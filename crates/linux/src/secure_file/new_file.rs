@@ -1,4 +1,4 @@
-//! A file that is to replace another.
+//! A file that will replace another.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,19 +9,19 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::folder::Folder;
 
-/// A random name that is taken is another's; so many in turn are not chance.
+/// Maximum number of attempts with random names: more collisions are not chance.
 pub(super) const MOST_TRIES: u32 = 16;
-/// Of a random name: more than can be tried out.
+/// Random bytes in a name: too many to guess.
 const RANDOM_BYTES: usize = 16;
-/// Around the random part of a name.
+/// Prefix and suffix of the random part of a name.
 const PREFIX: &str = ".bursar-";
 const SUFFIX: &str = ".tmp";
 
-/// A file under a random name, until it is [`NewFile::commit`]ted. Dropped before, it is gone.
+/// A file under a random name until it is [`NewFile::commit`]ted; removed if it is dropped before.
 #[derive(Debug)]
 pub struct NewFile {
     folder: Folder,
-    /// `None` once it has the name that was asked for.
+    /// `None` once it has the requested name.
     random: Option<OsString>,
     name: OsString,
     file: File,
@@ -38,7 +38,7 @@ impl NewFile {
         Ok(NewFile { folder, random: Some(random), name: name.into(), file })
     }
 
-    /// Whether a file has this name before it is committed. A process that was killed leaves it.
+    /// Whether a name is one of an uncommitted file, which a killed process leaves behind.
     pub fn is_temporary_name(name: &OsStr) -> bool {
         let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
         let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -50,16 +50,16 @@ impl NewFile {
         &self.file
     }
 
-    /// Gives the file the name that was asked for, whatever had it before; the file, which may be written on.
+    /// Gives the file the requested name, replacing any file there; returns the file, for further writing.
     ///
     /// # Errors
-    /// That of the system: then the file is gone, and what had the name stays.
+    /// The system's error: then the new file is removed, and the old one stays.
     pub fn commit(mut self) -> io::Result<File> {
         self.rename()?;
         self.file.try_clone()
     }
 
-    /// The same, once the content is on the disk; then the name.
+    /// The same, after the content is on the disk; afterwards also the name.
     ///
     /// # Errors
     /// Those of [`NewFile::commit`].
@@ -97,7 +97,7 @@ impl Drop for NewFile {
     }
 }
 
-/// Makes something under a random name that is not taken; the name.
+/// Creates something under an unused random name; returns the name.
 pub(super) fn by_random_name(
     prefix: &str,
     suffix: &str,
@@ -106,7 +106,7 @@ pub(super) fn by_random_name(
     by_random_word(prefix, RANDOM_BYTES, suffix, make)
 }
 
-/// The same with so many random bytes, at most [`RANDOM_BYTES`].
+/// The same with this many random bytes, at most [`RANDOM_BYTES`].
 pub(super) fn by_random_word(
     prefix: &str,
     bytes: usize,

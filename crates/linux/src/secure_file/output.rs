@@ -1,4 +1,4 @@
-//! What a person named to be written to.
+//! Destinations that the user names for output.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,28 +13,27 @@ use super::folder::Folder;
 use super::new_file::NewFile;
 use super::walk::{End, Last, walk};
 
-/// A destination that a person named. What is there stays until [`Output::commit`].
+/// A destination that the user named. Existing content stays until [`Output::commit`].
 #[derive(Debug)]
 pub enum Output {
-    /// A regular file, or one that is not there yet: it is replaced as a whole.
+    /// A regular file, or a missing one: it is replaced as a whole.
     File(NewFile),
-    /// A device, a pipe or an open file such as `/dev/stdout`: it is written to.
+    /// A device, a pipe or an open file such as `/dev/stdout`: it is written to directly.
     Stream(File),
-    /// A regular file that may be written, in a folder that may not: it is written over at the commit.
+    /// A regular file that may be written, in a folder that may not: it is overwritten at the commit.
     InPlace {
         /// The file.
         file: File,
-        /// What it is to hold.
+        /// Its new content.
         content: Vec<u8>,
     },
 }
 
 impl Output {
-    /// Looks at what is there and begins to write. The caller's own links, and root's, are followed; a link of another user is
-    /// replaced.
+    /// Inspects the destination and begins to write. Links of the caller and of root are followed; a link of another user is replaced.
     ///
     /// # Errors
-    /// That of the system; the path is that of a directory.
+    /// The system's error; the path is a directory.
     pub fn create(path: &Path) -> io::Result<Output> {
         let End { folder, name, is_open_file } = walk(path, Last::Followed)?;
         let name = name.ok_or(Errno::ISDIR)?;
@@ -51,15 +50,15 @@ impl Output {
             None | Some(FileType::Symlink) => Ok(Output::File(folder.replace(&name, super::ORDINARY_FILE)?)),
             Some(FileType::RegularFile) => {
                 let mode = there.map_or(super::ORDINARY_FILE, |there| there.st_mode & 0o777);
-                // It is looked at before the folder is given away.
+                // Checked before the folder is moved.
                 let written = folder.open_file(&name, OFlags::WRONLY);
                 match folder.replace(&name, mode) {
                     Ok(new) => {
-                        // Whatever the umask says.
+                        // Ignoring the umask.
                         let _ = rustix::fs::fchmod(new.file(), Mode::from_raw_mode(mode));
                         Ok(Output::File(new))
                     }
-                    // Of any other failure, such as a full disk, the old file would not survive either.
+                    // After any other failure, such as a full disk, overwriting would lose the old file, too.
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                         Ok(Output::InPlace { file: written.map_err(|_| error)?, content: Vec::new() })
                     }
@@ -68,7 +67,7 @@ impl Output {
             }
             Some(FileType::Directory) => Err(Errno::ISDIR.into()),
             Some(_) => {
-                // Neither created nor cut: were it another file by now, nothing has happened to that.
+                // Neither created nor truncated: if another file has the name by now, it stays unchanged.
                 let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
                 let file = File::from(rustix::fs::openat(folder.descriptor(), &name, flags, Mode::empty())?);
                 if file.metadata()?.is_file() { Err(Errno::AGAIN.into()) } else { Ok(Output::Stream(file)) }
@@ -76,12 +75,12 @@ impl Output {
         }
     }
 
-    /// Finds out whether [`Output::create`] would succeed. Nothing is written, and what is there stays.
+    /// Checks whether [`Output::create`] would succeed. Writes nothing, and keeps existing content.
     ///
     /// # Errors
     /// Those of [`Output::create`].
     pub fn check(path: &Path) -> io::Result<()> {
-        // The reader of a pipe would take its closing for the end of the data.
+        // A pipe is not opened: its reader would take the closing for the end of the data.
         let is_pipe = std::fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo());
         match is_pipe {
             true => Ok(rustix::fs::access(path, Access::WRITE_OK)?),
@@ -89,7 +88,7 @@ impl Output {
         }
     }
 
-    /// For what is written as it comes about and read meanwhile: the name stands for the new file from now on.
+    /// For output that is read while it is written: the new file has the name from now on.
     ///
     /// # Errors
     /// Those of [`Output::create`].
@@ -101,7 +100,7 @@ impl Output {
         }
     }
 
-    /// All is written.
+    /// Completes the output.
     ///
     /// # Errors
     /// That of the system.
@@ -135,7 +134,7 @@ impl Write for Output {
     }
 }
 
-/// An open file by its link in procfs. A descriptor of this process is duplicated: it goes on where that has come to.
+/// Opens a file through its link in procfs. A descriptor of this process is duplicated, and keeps its position.
 fn reopened(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = || Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?));

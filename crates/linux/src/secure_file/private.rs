@@ -1,4 +1,4 @@
-//! Folders for those who open files by path, such as SQLite and execve(2).
+//! Private folders for code that opens files by path, such as SQLite and execve(2).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 use super::folder::Folder;
 use crate::environment;
 
-/// A folder of mode 0700 and a random name, which nobody else can enter, move or replace. It is gone when this is dropped.
+/// A folder of mode 0700 with a random name, which no other user can enter, move or replace. Removed when dropped.
 #[derive(Debug)]
 pub struct PrivateFolder {
     path: PathBuf,
@@ -21,17 +21,17 @@ pub struct PrivateFolder {
     is_kept: bool,
 }
 
-/// Random bytes in the name of a folder whose path others have to take, such as that of a socket.
+/// Random bytes in the name of a folder whose path must be short, such as that of a socket.
 const SHORT_RANDOM_BYTES: usize = 4;
 /// Random bytes in other names.
 const LONG_RANDOM_BYTES: usize = 16;
 
 impl PrivateFolder {
-    /// Makes one in this folder, if no other user can move what is in it; else in a folder for temporary files. `note` gets its path
-    /// before it is made, and once more where that name was taken.
+    /// Creates one in this folder if no other user can move its content, else in a folder for temporary files. `note` gets its path before
+    /// it is created, and again if that name was taken.
     ///
     /// # Errors
-    /// That of the system; no folder is safe from other users.
+    /// The system's error; no folder is safe from other users.
     pub fn create_near(folder: &Path, note: &mut dyn FnMut(&Path)) -> io::Result<PrivateFolder> {
         let mut create =
             |folder: &Path| PrivateFolder::create_in(folder, (".bursar-", LONG_RANDOM_BYTES, ".tmp"), note);
@@ -43,7 +43,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Makes one, whose name begins so, in a folder for temporary files. `note` gets its path as that of [`PrivateFolder::create_near`].
+    /// Creates one with this prefix in a folder for temporary files. `note` is as in [`PrivateFolder::create_near`].
     ///
     /// # Errors
     /// Those of [`temporary_base`] and of the system.
@@ -77,17 +77,17 @@ impl PrivateFolder {
         }
     }
 
-    /// It stays when this is dropped.
+    /// Keeps it when this is dropped.
     pub fn keep(mut self) {
         self.is_kept = true;
     }
 
-    /// Where it is. Its name stays its own as long as this lives.
+    /// Its path, which stays its own as long as this lives.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Moves a file from here to a folder, over whatever has the name there. It is on the disk then, and of mode 0600.
+    /// Moves a file from here to a folder, replacing any file of the name. The file is then durable, and of mode 0600.
     ///
     /// # Errors
     /// That of the system.
@@ -119,11 +119,10 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// `TMPDIR`, `/tmp`, `/var/tmp` or, on a read-only root, `/dev/shm`: the first in which no other user can move or replace
-/// what is ours.
+/// `TMPDIR`, `/tmp`, `/var/tmp` or, on a read-only root, `/dev/shm`: the first in which no other user can move or replace our files.
 ///
 /// # Errors
-/// There is none.
+/// If there is none.
 pub fn temporary_base() -> io::Result<PathBuf> {
     let candidates = [environment::temporary(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
     let is_good = |path: &&PathBuf| {
@@ -143,13 +142,13 @@ pub fn temporary_base() -> io::Result<PathBuf> {
     })
 }
 
-/// Whether no other user can move or replace what is in this folder or, where it is not there yet, would be.
+/// Whether no other user can move or replace the content of this folder, which need not exist yet.
 pub fn is_safe_from_others(path: &Path) -> bool {
     let there = path.ancestors().find_map(|path| fs::canonicalize(path).ok());
     there.is_some_and(|path| is_ours_alone(&path).unwrap_or(false))
 }
 
-/// Whether no other user can move or replace what is in this folder, whose path has no link in it, or the folders above.
+/// Whether no other user can move or replace the content of this folder or of those above; its path has no links.
 fn is_ours_alone(path: &Path) -> io::Result<bool> {
     const STICKY: u32 = 0o1000;
     let own = geteuid().as_raw();

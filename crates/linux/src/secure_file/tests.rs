@@ -32,7 +32,7 @@ fn a_planted_link_never_leads_a_new_file_elsewhere() {
     let stop = AtomicBool::new(false);
     let name = Path::new("r.bursar");
     std::thread::scope(|scope| {
-        // Whoever owns the folder replaces all that appears in it with links, and the name itself.
+        // The owner of the folder replaces everything that appears in it by links, also the name itself.
         scope.spawn(|| {
             let mut turn = false;
             while !stop.load(Ordering::Relaxed) {
@@ -49,7 +49,7 @@ fn a_planted_link_never_leads_a_new_file_elsewhere() {
             let own = Folder::open(folder.path()).unwrap();
             let mut file = own.replace(name.as_os_str(), PRIVATE_FILE).unwrap();
             file.write_all(b"result").unwrap();
-            // The attacker may have taken the random name away: nothing is written then.
+            // The attacker may have removed the random name: nothing is written then.
             let _ = file.commit();
             let own = Folder::open(folder.path()).unwrap();
             let _ = own.create_or_open(name.as_os_str()).map(|mut file| file.write_all(b"lock"));

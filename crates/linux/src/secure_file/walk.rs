@@ -1,4 +1,4 @@
-//! The way to a directory, component by component.
+//! Walks to a directory, component by component.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -12,33 +12,33 @@ use rustix::io::Errno;
 
 use super::caller::is_trusted;
 
-/// As many links as the kernel follows.
+/// Maximum number of links, as in the kernel.
 const MOST_LINKS: u32 = 40;
-/// A directory that may be passed through, though not listed.
+/// Flags for a directory that may be passed through but not listed.
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Where a path ends.
+/// The end of a path.
 pub struct End {
     /// The last directory.
     pub folder: OwnedFd,
-    /// The name in it; `None`: the path is that of the directory.
+    /// The name in it; `None`: the path is the directory itself.
     pub name: Option<OsString>,
-    /// The name is a link of procfs to an open file, as `/dev/stdout` comes to.
+    /// The name is a procfs link to an open file, as `/dev/stdout` is in the end.
     pub is_open_file: bool,
 }
 
 /// How the last component is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Last {
-    /// It is a directory to go to.
+    /// It is a directory to enter.
     Folder,
-    /// It is a name, whatever it stands for.
+    /// It is a name, whatever it refers to.
     Name,
-    /// It is a name; where it is a link that may be followed, the end is where that leads.
+    /// It is a name; if it is a trusted link, the walk follows it.
     Followed,
 }
 
-/// Goes there. Links that neither root nor the caller owns are not followed: whoever made one decides where it leads, now and later.
+/// Walks a path. Links that neither root nor the caller owns are refused: their owner controls the target, now and later.
 pub fn walk(path: &Path, last: Last) -> io::Result<End> {
     let mut folder = openat(CWD, if path.is_absolute() { "/" } else { "." }, PASS, Mode::empty())?;
     let mut left = parts(path);
@@ -62,7 +62,7 @@ pub fn walk(path: &Path, last: Last) -> io::Result<End> {
         match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => folder = found,
             FileType::Symlink if !is_trusted(status.st_uid) => {
-                // What is renamed over the link leaves its target alone.
+                // Renaming over the link does not affect its target.
                 if is_last && last == Last::Followed {
                     return Ok(End { folder, name: Some(part), is_open_file: false });
                 }
@@ -99,7 +99,7 @@ pub fn walk(path: &Path, last: Last) -> io::Result<End> {
     }
 }
 
-/// `/proc/PID/fd/N`, `/proc/PID/cwd`: their text is not a path to rely on. `/proc/self` and its like are plain links.
+/// Whether a link is like `/proc/PID/fd/N` or `/proc/PID/cwd`, whose text is not a reliable path. `/proc/self` and similar are plain links.
 fn leads_to_open_file(link: impl AsFd) -> io::Result<bool> {
     let text = readlinkat(link, "", Vec::new())?.into_bytes();
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);

@@ -1,4 +1,4 @@
-//! How much of a file in memory is charged to others than a cgroup: `/proc/kpagecgroup` names the cgroup of each page
+//! How much of a file in memory is charged to other cgroups: `/proc/kpagecgroup` names the cgroup of each page
 //! (Documentation/admin-guide/mm/pagemap.rst).
 
 use std::collections::HashSet;
@@ -12,16 +12,16 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::{file, procfs};
 
-/// Pages of a file that are looked at.
+/// Number of pages of a file that are sampled.
 const LOOKED_AT: u64 = 64;
 const FRAME: u64 = (1 << 55) - 1;
 const PRESENT: u64 = 1 << 63;
 
-/// Who is charged with pages.
+/// Finds the cgroups that pages are charged to.
 #[derive(Debug)]
 pub struct Charges {
     group: Option<PathBuf>,
-    /// The directories of the cgroup and of those beneath.
+    /// The directories of the cgroup and its descendants.
     inodes: HashSet<u64>,
     charged: Option<File>,
     frames: Option<File>,
@@ -43,7 +43,8 @@ impl Charges {
         charges
     }
 
-    /// Bytes of a file, by a part of its pages. Where nothing names the pages' cgroups: all of a file that did not change since the begin.
+    /// Bytes of a file charged elsewhere, estimated from a sample of its pages. Without page cgroups: all of a file that did not change
+    /// since the begin.
     pub fn elsewhere(&mut self, path: &Path, facts: &Metadata) -> u64 {
         let bytes = facts.blocks() * 512;
         if bytes == 0 {
@@ -60,21 +61,22 @@ impl Charges {
         let page = procfs::page_bytes();
         let pages = length.div_ceil(page);
         let (protection, flags) = (ProtFlags::READ, MapFlags::SHARED);
-        // SAFETY: a mapping of its own, unmapped below. No page beyond the file's end is touched, unless it is cut meanwhile: see `touch`.
+        // SAFETY: a mapping of its own, unmapped below. No page beyond the file's end is touched, unless it is truncated meanwhile: see
+        // `touch`.
         let memory =
             unsafe { mmap(std::ptr::null_mut(), (pages * page) as usize, protection, flags, &file, 0) }.ok()?;
         let step = pages.div_ceil(LOOKED_AT).max(1);
         let mut groups = Vec::new();
         for number in (0..pages).step_by(step as usize) {
             let at = number * page;
-            // A hole would become a page of ours.
+            // Touching a hole would allocate a page charged to us.
             if seek(&file, SeekFrom::Data(at)).ok() != Some(at) {
                 continue;
             }
             let address = memory as u64 + at;
             groups.extend(self.group_of(address, page));
         }
-        // SAFETY: as it was mapped.
+        // SAFETY: unmaps the mapping above.
         let _ = unsafe { munmap(memory, (pages * page) as usize) };
         if groups.iter().any(|group| !self.inodes.contains(group)) {
             self.find_groups();
@@ -98,9 +100,9 @@ impl Charges {
     }
 }
 
-/// Has a page mapped, by the kernel, which refuses where a file was cut (MADV_POPULATE_READ, Linux 5.14).
+/// Has the kernel map a page; it refuses if the file was truncated (MADV_POPULATE_READ, Linux 5.14).
 fn touch(address: u64, page: u64) -> Option<()> {
-    // SAFETY: within a mapping of our own; the call reads nothing into this process.
+    // SAFETY: within our own mapping; the call copies nothing into this process.
     let failed = unsafe { libc::madvise(address as *mut libc::c_void, page as usize, libc::MADV_POPULATE_READ) };
     (failed == 0).then_some(())
 }

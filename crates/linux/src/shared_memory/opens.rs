@@ -1,5 +1,5 @@
-//! Which process opens which file in memory (fanotify(7)), and how much of it was charged elsewhere when it was opened. Needs
-//! CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH.
+//! Which process opens which file in memory (fanotify(7)), and how much of it was charged elsewhere at that time. Needs CAP_SYS_ADMIN and
+//! CAP_DAC_READ_SEARCH.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_int};
@@ -14,27 +14,27 @@ use model::Named;
 
 use super::charged::Charges;
 
-/// Files that are followed, at most; more are counted as not known.
+/// Maximum number of files followed; beyond it, opens are reported as incomplete.
 const MOST_FILES: usize = 20_000;
 /// `struct fanotify_event_metadata`.
 const METADATA_BYTES: usize = 24;
-/// `struct fanotify_event_info_header` and the file system's number, before the handle.
+/// Size of `struct fanotify_event_info_header` and the file system id, before the handle.
 const HANDLE_AT: usize = 12;
-/// `struct file_handle` without the handle itself.
+/// Size of `struct file_handle` without the handle itself.
 const HANDLE_HEAD: usize = 8;
 
-/// A file as the kernel names it: the number of its file system, and its handle.
+/// A file as the kernel identifies it: the id of its file system, and its handle.
 type Handle = Vec<u8>;
 
-/// Notes each open of a file on file systems in memory.
+/// Records each open of a file on file systems in memory.
 #[derive(Debug)]
 pub struct Opens {
     events: File,
-    /// Where each file system is mounted, by its number. Not held open: nobody could unmount it meanwhile.
+    /// Mount point of each file system, by its id. Not kept open, because that would block unmounting.
     mounts: HashMap<[u8; 8], PathBuf>,
     charges: Charges,
     opened: HashMap<Handle, Opened>,
-    /// Files without a path that were there before, by their handle.
+    /// memfds that existed before, by handle.
     nameless: HashMap<Handle, Named>,
     is_incomplete: bool,
 }
@@ -42,13 +42,12 @@ pub struct Opens {
 #[derive(Debug, Default)]
 struct Opened {
     name: String,
-    /// What was charged elsewhere, bytes, when a process opened it.
+    /// Bytes charged elsewhere when a process opened it.
     by: BTreeMap<i32, u64>,
 }
 
 impl Opens {
-    /// Begins with the file systems mounted here and files without a path (`/proc/PID/fd/N`); `None` where this is not allowed.
-    /// `group`: the directory of the job's cgroup.
+    /// Watches these mount points and memfds (`/proc/PID/fd/N`); `None` if not permitted. `group`: the directory of the job's cgroup.
     pub fn watch(points: &[PathBuf], nameless: &[PathBuf], group: Option<&Path>) -> Option<Opens> {
         let flags = libc::FAN_CLASS_NOTIF | libc::FAN_REPORT_FID | libc::FAN_NONBLOCK | libc::FAN_CLOEXEC;
         // SAFETY: the call takes two numbers.
@@ -56,7 +55,7 @@ impl Opens {
         if fd < 0 {
             return None;
         }
-        // SAFETY: the descriptor is new, and nobody else's.
+        // SAFETY: a new descriptor that only this code owns.
         let events = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         let mut opens = Opens {
             events,
@@ -84,7 +83,7 @@ impl Opens {
         (!opens.mounts.is_empty()).then_some(opens)
     }
 
-    /// Takes in what was opened until now. Costs some 10 µs for each file and process.
+    /// Reads the opens so far. Takes some 10 µs for each file and process.
     pub fn drain(&mut self) {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(read) = self.events.read(&mut buffer) {
@@ -103,7 +102,7 @@ impl Opens {
         }
     }
 
-    /// What processes of the job opened and was charged elsewhere then, largest first; and whether there may be more.
+    /// The files that processes of the job opened and that were charged elsewhere, largest first; and whether there may be more.
     pub fn by(mut self, is_job: &dyn Fn(i32) -> bool) -> (Vec<Named>, bool) {
         self.drain();
         let mut found: Vec<Named> = self
@@ -153,28 +152,28 @@ impl Opens {
             self.is_incomplete = true;
             return;
         }
-        let Some(file) = self.look_at(handle) else { return };
+        let Some(file) = self.charged_elsewhere(handle) else { return };
         let opened = self.opened.entry(handle.to_vec()).or_default();
         opened.name = file.name;
         opened.by.insert(pid, file.bytes.unwrap_or(0));
     }
 
-    /// A file's name and what of it is charged elsewhere; `None` if it is gone, or no regular file.
-    fn look_at(&mut self, handle: &[u8]) -> Option<Named> {
+    /// A file's name and the bytes charged elsewhere; `None` if it is gone, or not a regular file.
+    fn charged_elsewhere(&mut self, handle: &[u8]) -> Option<Named> {
         if let Some(known) = self.nameless.get(handle) {
             return Some(known.clone());
         }
         let system: [u8; 8] = handle.get(..8)?.try_into().ok()?;
         let mut words = handle.get(8..)?.to_vec();
         let directory = File::open(self.mounts.get(&system)?).ok()?;
-        // Only a path: to open a pipe for reading would let its writer go on.
+        // Only a path: opening a pipe for reading would wake its writer.
         let flags = libc::O_PATH | libc::O_CLOEXEC;
-        // SAFETY: the kernel gave this handle, which begins with its own length; it is copied and not kept.
+        // SAFETY: the kernel gave this handle, which begins with its length; it is copied and not kept.
         let fd = unsafe { libc::open_by_handle_at(directory.as_raw_fd(), words.as_mut_ptr().cast(), flags) };
         if fd < 0 {
             return None;
         }
-        // SAFETY: the descriptor is new, and nobody else's.
+        // SAFETY: a new descriptor that only this code owns.
         let path = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         let facts = path.metadata().ok().filter(fs::Metadata::is_file)?;
         let link = format!("/proc/self/fd/{}", path.as_raw_fd());
@@ -183,21 +182,21 @@ impl Opens {
     }
 }
 
-/// The number of a path's file system, as events have it.
+/// The id of a path's file system, as in events.
 fn number_of(path: &Path) -> Option<[u8; 8]> {
     let found = rustix::fs::statfs(path).ok()?;
-    // SAFETY: two numbers of 32 bits, in all architectures.
+    // SAFETY: two numbers of 32 bits, on all architectures.
     Some(unsafe { std::mem::transmute::<rustix::fs::Fsid, [u8; 8]>(found.f_fsid) })
 }
 
-/// A file's handle with its head, as events have it.
+/// A file's handle with its header, as in events.
 fn handle_of(path: &Path) -> Option<Vec<u8>> {
     const MOST: usize = 128;
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let mut handle = vec![0u32; (HANDLE_HEAD + MOST) / 4];
     handle[0] = MOST as u32;
     let mut mount: c_int = 0;
-    // SAFETY: the buffer has room for as many bytes as its first number says; the path ends with NUL.
+    // SAFETY: the buffer has room for as many bytes as its first number states; the path ends with NUL.
     let failed = unsafe {
         libc::name_to_handle_at(
             libc::AT_FDCWD,

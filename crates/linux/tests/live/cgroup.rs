@@ -1,4 +1,4 @@
-//! Cgroups of the kernel's own making.
+//! Cgroups in the running kernel.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{job_cgroup, skip, spawn_in};
 
 const MIB: u64 = 1 << 20;
 
-/// 200 MiB of heap, held until it is killed: nobody reads the pipe that it writes to.
+/// 200 MiB of heap, held until it is killed: nothing reads the pipe that it writes to.
 const ALLOCATE: [&str; 4] = ["if=/dev/zero", "bs=200M", "count=1", "status=none"];
 
 #[test]
@@ -35,7 +35,7 @@ fn a_job_is_charged_for_its_heap() {
 }
 
 #[test]
-fn a_job_over_its_limit_is_killed_and_counted_also_beneath() {
+fn oom_kills_are_counted_also_in_child_cgroups() {
     let Some(cgroup) = job_cgroup("limit") else { return };
     cgroup.set_limit(Some(64 * MIB), Swap::Forbidden).unwrap();
     assert_eq!(cgroup.effective_limit(), Some(64 * MIB));
@@ -69,7 +69,7 @@ fn meeting_the_limit_is_counted_where_swap_is_allowed() {
 }
 
 #[test]
-fn limits_can_be_lowered_raised_and_taken_away_in_any_order() {
+fn limits_can_be_lowered_raised_and_removed_in_any_order() {
     let Some(cgroup) = job_cgroup("limits") else { return };
     for swap in [Swap::Forbidden, Swap::Allowed, Swap::Forbidden] {
         for limit in [Some(64 * MIB), Some(512 * MIB), Some(32 * MIB), None, Some(128 * MIB), Some(128 * MIB), None] {
@@ -81,7 +81,7 @@ fn limits_can_be_lowered_raised_and_taken_away_in_any_order() {
 }
 
 #[test]
-fn the_page_cache_a_job_left_is_taken_back() {
+fn the_page_cache_that_a_job_left_is_reclaimed() {
     let Some(cgroup) = job_cgroup("cache") else { return };
     // A disk, not a tmpfs; the test may also run on another machine than it was built on.
     let disk = std::env::var_os("CARGO_TARGET_TMPDIR").unwrap_or(env!("CARGO_TARGET_TMPDIR").into());
@@ -104,7 +104,7 @@ fn the_page_cache_a_job_left_is_taken_back() {
 }
 
 #[test]
-fn a_cgroup_is_removed_with_those_beneath_it_and_its_daemon_lives_on() {
+fn a_cgroup_is_removed_with_its_children_and_keeps_its_daemon() {
     let Some(cgroup) = job_cgroup("daemon") else { return };
     let dir = cgroup.dir().to_path_buf();
     std::fs::create_dir_all(dir.join("one/two")).unwrap();

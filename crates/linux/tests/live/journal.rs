@@ -1,4 +1,4 @@
-//! What a killed bursar leaves is undone by the next.
+//! The next bursar undoes the changes of a killed one.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::support::{job_cgroup, skip, spawn_in};
 
 const SYSCTL: &str = "/proc/sys/vm/stat_interval";
 
-/// Not a test of its own: the bursar that the next test kills.
+/// Not a test by itself: the bursar that the next test kills.
 #[test]
 #[ignore = "started by the test below"]
 fn owner_to_be_killed() {
@@ -28,7 +28,7 @@ fn owner_to_be_killed() {
 }
 
 #[test]
-fn what_a_killed_bursar_left_is_repaired() {
+fn changes_of_a_killed_bursar_are_undone() {
     if job_cgroup("probe").is_none() {
         return;
     }
@@ -58,12 +58,12 @@ fn what_a_killed_bursar_left_is_repaired() {
 
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let told = journal::repair(|_| Err("a machine of others".into()), &mut |_| {});
-    assert!(told.iter().any(|line| line.contains(dir.to_str().unwrap())), "{told:?}");
-    assert!(told.iter().any(|line| line.contains("stat_interval was put back")), "{told:?}");
-    assert!(told.iter().all(|line| !line.contains("cannot")), "{told:?}");
+    let sentences = journal::repair(|_| Err("a machine of others".into()), &mut |_| {});
+    assert!(sentences.iter().any(|line| line.contains(dir.to_str().unwrap())), "{sentences:?}");
+    assert!(sentences.iter().any(|line| line.contains("stat_interval was put back")), "{sentences:?}");
+    assert!(sentences.iter().all(|line| !line.contains("cannot")), "{sentences:?}");
     assert!(!dir.exists());
-    // Whether it is reaped is up to init.
+    // Whether it is reaped depends on init.
     assert!(procfs::stat(sleeper).is_ok_and(|stat| stat.state == 'Z') || procfs::stat(sleeper).is_err());
     assert_eq!(std::fs::read_to_string(SYSCTL).unwrap(), before);
 }

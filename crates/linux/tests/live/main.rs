@@ -1,5 +1,4 @@
-//! Tests on the running kernel. Those that need root or a cgroup say so when they cannot run, and fail instead where
-//! `BURSAR_NO_SKIP=1` promises that they can.
+//! Tests on the running kernel. Those that need root or a cgroup print so when they cannot run; with `BURSAR_NO_SKIP=1` they fail instead.
 
 mod cgroup;
 mod journal;

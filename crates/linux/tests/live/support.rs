@@ -1,4 +1,4 @@
-//! Jobs and places for the tests.
+//! Jobs and cgroups for the tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use linux::cgroup::Cgroup;
 use linux::journal::Journal;
 use linux::place::{JobCgroup, Place};
 
-/// A cgroup for a job; `None`, and said so, if this machine gives none.
+/// A cgroup for a job; `None`, with a message, if this machine allows none.
 pub fn job_cgroup(name: &str) -> Option<JobCgroup> {
     let place = Place::find();
     match place.new_cgroup(&Journal::open().unwrap(), name).unwrap() {
@@ -20,13 +20,13 @@ pub fn job_cgroup(name: &str) -> Option<JobCgroup> {
     }
 }
 
-/// Says that a test is skipped; fails where that is not allowed.
+/// Prints that a test is skipped; fails if that is not allowed.
 pub fn skip(why: &str) {
     assert!(std::env::var_os("BURSAR_NO_SKIP").is_none(), "this test must not be skipped here: {why}");
     eprintln!("skipped: {why}");
 }
 
-/// Starts a command that puts itself into a cgroup before it executes, and waits until it is there.
+/// Starts a command that moves itself into a cgroup before exec, and waits until it is there.
 pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
     let mut files = cgroup.v1_tasks();
     files.extend(cgroup.v2_directory().map(|dir| dir.join("cgroup.procs")));
@@ -37,7 +37,7 @@ pub fn spawn_in(cgroup: &Cgroup, program: &str, arguments: &[&str]) -> Child {
     let pid = child.id() as i32;
     let joined = || {
         let ended = linux::procfs::stat(pid).is_ok_and(|stat| stat.state == 'Z');
-        // On every hierarchy: a shell that has one more to join fails where a test removes the cgroup meanwhile.
+        // On every hierarchy: a shell that still has to join one would fail if a test removes the cgroup meanwhile.
         let lists = |file: &PathBuf| {
             fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == pid.to_string()))
         };

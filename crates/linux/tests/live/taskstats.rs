@@ -20,7 +20,7 @@ fn record_of(listener: &mut Listener, pid: i32) -> ExitRecord {
 }
 
 #[test]
-fn a_short_process_leaves_the_figures_that_wait4_gives() {
+fn a_short_process_has_the_figures_of_wait4() {
     let mut listener = match Listener::open() {
         Ok(listener) => listener,
         Err(error) => return skip(&error.to_string()),
@@ -34,7 +34,7 @@ fn a_short_process_leaves_the_figures_that_wait4_gives() {
     assert_eq!((record.comm.as_str(), record.exit_code), ("dd", 0));
     assert_eq!(record.ppid, std::process::id() as i32);
     assert!(record.tgid.is_none_or(|tgid| tgid == pid), "{record:?}");
-    // Not compared with wait4's, which keeps the peak of this test from before exec.
+    // Not compared with wait4's, which includes the peak of this test from before exec.
     assert!((30 << 20..36 << 20).contains(&record.hiwater_rss), "{record:?}");
     assert!(record.minflt.abs_diff(ended.rusage.minor_faults) < 200, "{record:?} {ended:?}");
     // One counts ticks, the other is exact.
