@@ -24,9 +24,9 @@ const LATER: u64 = 256 << 20;
 
 /// While this lives, a node has little free memory; further allocations come from other nodes.
 ///
-/// Each processor keeps lists of free small and huge pages, up to the low watermark each: after a program's end they hold much of its memory.
-/// The kernel allocates from them only while the zone has more than its watermark outside of them. Taking memory on each processor in turn
-/// empties the lists, so that the remaining memory is available on every processor.
+/// Each processor keeps lists of free small and huge pages, up to the low watermark each: after a program's end they hold much of its
+/// memory. The kernel allocates from them only while the zone has more than its watermark outside of them. Taking memory on each processor
+/// in turn empties the lists, so that the remaining memory is available on every processor.
 #[derive(Debug)]
 pub struct Occupied {
     memory: *mut std::ffi::c_void,
