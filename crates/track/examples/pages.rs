@@ -1,6 +1,6 @@
-//! How true the live curve is, and what it costs: `pages PROGRAM accuracy|slowdown [PATTERN...]`, `pages PROGRAM reading`,
-//! `pages PROGRAM watch BURSAR`, where PROGRAM is `bench/programs/references.c`, built; `pages - programs COMMAND...`. Needs
-//! root. Put the program and this on different processors.
+//! Measures how accurate the live miss-rate curve is and what it costs: `pages PROGRAM accuracy|slowdown [PATTERN...]`,
+//! `pages PROGRAM reading`, `pages PROGRAM watch BURSAR`, where PROGRAM is the compiled `bench/programs/references.c`;
+//! `pages - programs COMMAND...`. Needs root. Run PROGRAM and this example on different processors.
 
 #![allow(unsafe_code, missing_docs)]
 
@@ -16,7 +16,7 @@ use track::pages::{Pages, Scope, Settings};
 
 const PAGES: u64 = 1 << 18;
 const PATTERNS: [&str; 5] = ["zipf", "random", "phased", "chase", "loop"];
-/// Of a program of 8 GiB.
+/// Pages of a program of 8 GiB.
 const MANY_PAGES: u64 = 1 << 21;
 const WARM_UP: Duration = Duration::from_secs(8);
 const SEEN: Duration = Duration::from_secs(16);
@@ -56,7 +56,7 @@ impl Program {
         Pages::start(Scope::Tree(self.child.id() as i32), settings).expect("root, and a kernel that lets it")
     }
 
-    /// Rounds until so much time is over, and the references made meanwhile.
+    /// Scans the program for `time`. Returns the rounds, and the program's reference counter before and after.
     fn rounds(&self, pages: &Pages, time: Duration) -> (Vec<PagesRound>, u64, u64) {
         pages.round().expect("a round");
         let (begin, from) = (Instant::now(), self.references());
@@ -68,7 +68,8 @@ impl Program {
         (rounds, from, self.references())
     }
 
-    /// Accesses by the pages they need, 1 and more, of the references from `from` to `to`.
+    /// The references from `from` to `to` of the exact LRU simulation, counted by the number of pages that each needs
+    /// (1 and more).
     fn exact(&self, from: u64, to: u64) -> Vec<u64> {
         let mut child = Command::new(&self.path)
             .args([&self.pattern, &PAGES.to_string(), "-", &to.to_string()])
@@ -82,8 +83,8 @@ impl Program {
         let mut needs = vec![0; PAGES as usize + 1];
         let mut number = [0; 4];
         for at in 0..to {
-            printed.read_exact(&mut number).expect("as many as asked for");
-            let distance = lru.access(u64::from(u32::from_ne_bytes(number))).expect("all were seen");
+            printed.read_exact(&mut number).expect("as many references as requested");
+            let distance = lru.access(u64::from(u32::from_ne_bytes(number))).expect("every page was filled before");
             if at >= from {
                 needs[distance as usize + 1] += 1;
             }
@@ -155,7 +156,7 @@ fn accuracy(path: &str, patterns: &[String], overhead: f64) {
     }
 }
 
-/// References per second with and without, in turns.
+/// Measures references per second with and without scans, in turns.
 fn slowdown(path: &str, patterns: &[String], overhead: f64) {
     const TURN: Duration = Duration::from_secs(4);
     println!("| pattern | references/s alone | slow-down, median of 5 | each |");
@@ -172,7 +173,7 @@ fn slowdown(path: &str, patterns: &[String], overhead: f64) {
         for _ in 0..5 {
             let before = rate();
             let pages = program.pages(overhead);
-            // The controller finds its pace.
+            // Give the controller time to settle on a pace.
             std::thread::sleep(Duration::from_secs(5));
             let with = rate();
             drop(pages);
@@ -180,12 +181,12 @@ fn slowdown(path: &str, patterns: &[String], overhead: f64) {
             alone = (before + after) / 2.0;
             each.push(alone / with - 1.0);
         }
-        let told: Vec<_> = each.iter().map(|share| format!("{:+.1}", 100.0 * share)).collect();
-        println!("| {pattern} | {:.2} M | {:+.1} % | {} |", alone / 1e6, 100.0 * median(each), told.join(" "));
+        let shown: Vec<_> = each.iter().map(|share| format!("{:+.1}", 100.0 * share)).collect();
+        println!("| {pattern} | {:.2} M | {:+.1} % | {} |", alone / 1e6, 100.0 * median(each), shown.join(" "));
     }
 }
 
-/// Run times of commands of the shell with and without, in turns.
+/// Measures run times of shell commands with and without scans, in turns.
 fn programs(commands: &[String], overhead: f64) {
     println!("| program | run time alone | slow-down, median of 5 pairs | each |");
     println!("|---|---|---|---|");
@@ -204,20 +205,20 @@ fn programs(commands: &[String], overhead: f64) {
         run(false);
         let (mut each, mut alone) = (Vec::new(), Vec::new());
         for pair in 0..5 {
-            // Either is first in its turn.
+            // Alternate which of the two runs comes first.
             let first = run(pair % 2 == 0);
             let second = run(pair % 2 != 0);
             let (with, without) = if pair % 2 == 0 { (first, second) } else { (second, first) };
             each.push(with / without - 1.0);
             alone.push(without);
         }
-        let told: Vec<_> = each.iter().map(|share| format!("{:+.1}", 100.0 * share)).collect();
+        let shown: Vec<_> = each.iter().map(|share| format!("{:+.1}", 100.0 * share)).collect();
         let short: String = command.chars().take(60).collect();
-        println!("| `{short}` | {:.2} s | {:+.1} % | {} |", median(alone), 100.0 * median(each), told.join(" "));
+        println!("| `{short}` | {:.2} s | {:+.1} % | {} |", median(alone), 100.0 * median(each), shown.join(" "));
     }
 }
 
-/// CPU time of `bursar watch` beside a program of 8 GiB.
+/// Measures the CPU time of `bursar watch` on a program of 8 GiB.
 fn watch(path: &str, bursar: &str) {
     let program = Program::start(path, "random", MANY_PAGES);
     let mut child = Command::new(bursar)
@@ -257,7 +258,7 @@ fn watch(path: &str, bursar: &str) {
     println!("bursar watch at 1 s on 8 GiB: {:.2} % of one processor; {lines} intervals", 100.0 * share);
 }
 
-/// All Accessed bits of one GiB, and the same from smaps.
+/// Times reading all Accessed bits of 1 GiB from page tables, and the same from smaps.
 fn reading(path: &str) {
     let program = Program::start(path, "random", PAGES);
     let pid = program.child.id() as i32;
@@ -281,13 +282,13 @@ fn reading(path: &str) {
     for level in [6, 9, 12] {
         let addresses: Vec<u64> = memory.range.clone().step_by(4096 << level).collect();
         let mut states = Vec::new();
-        let look = || {
+        let scan = || {
             let begin = Instant::now();
             tables.look(&target, &addresses, &mut states).expect("page tables");
             begin.elapsed().as_secs_f64()
         };
-        let time = median(std::iter::repeat_with(look).take(101).collect());
-        println!("a look at {} pages: {:.1} us", addresses.len(), time * 1e6);
+        let time = median(std::iter::repeat_with(scan).take(101).collect());
+        println!("scan of {} pages: {:.1} us", addresses.len(), time * 1e6);
     }
 }
 

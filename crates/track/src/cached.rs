@@ -1,4 +1,4 @@
-//! Which pages the job referenced and which of them it brought in itself.
+//! Which pages the job referenced, and which of them its own references added to the page cache.
 
 use std::collections::HashMap;
 
@@ -6,16 +6,16 @@ use foldhash::fast::RandomState;
 
 /// Pages per entry: 1 MiB of a file.
 const PAGES: u64 = 256;
-/// Entries before every second one is given up: some 8 MiB of memory.
-const MOST: usize = 1 << 16;
+/// Entries before the sample is halved: some 8 MiB of memory.
+const MAX_CHUNKS: usize = 1 << 16;
 
 /// Sets of pages by file, exact up to 64 GiB of distinct pages, then a sample of whole MiBs.
 #[derive(Debug)]
 pub(crate) struct Cached {
-    /// Asked for every reference.
+    /// ScanResult up for every reference, hence the fast hasher.
     chunks: HashMap<(u32, u32), Chunk, RandomState>,
-    most: usize,
-    /// Chunks whose hash has this many low bits clear are kept.
+    max_chunks: usize,
+    /// Only chunks whose hash has this many trailing zero bits are kept.
     halvings: u32,
 }
 
@@ -27,7 +27,7 @@ struct Chunk {
 
 impl Cached {
     pub(crate) fn new() -> Cached {
-        Cached { chunks: HashMap::default(), most: MOST, halvings: 0 }
+        Cached { chunks: HashMap::default(), max_chunks: MAX_CHUNKS, halvings: 0 }
     }
 
     pub(crate) fn referenced(&mut self, file: u32, first: u64, pages: u32) {
@@ -72,7 +72,7 @@ impl Cached {
                     words[(page % PAGES / 64) as usize] |= u64::MAX >> (64 - (word_end - page)) << (page % 64);
                     page = word_end;
                 }
-                if self.chunks.len() > self.most {
+                if self.chunks.len() > self.max_chunks {
                     self.halvings += 1;
                     let halvings = self.halvings;
                     self.chunks.retain(|key, _| hash(*key).trailing_zeros() >= halvings);
@@ -87,7 +87,7 @@ impl Cached {
     }
 }
 
-/// Fibonacci hashing; the high bits are the good ones.
+/// Fibonacci hashing; takes the high bits, which mix best.
 fn hash((file, chunk): (u32, u32)) -> u32 {
     let key = u64::from(file) << 32 | u64::from(chunk);
     ((key ^ key >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_is_what_was_referenced_and_never_added_whichever_came_first() {
+    fn foreign_pages_are_referenced_and_never_added() {
         let mut cached = Cached::new();
         cached.added(0, 0, 100);
         cached.referenced(0, 50, 1000);
@@ -110,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn beyond_its_bound_it_becomes_a_sample() {
-        let mut cached = Cached { most: 1000, ..Cached::new() };
+    fn becomes_a_sample_beyond_its_bound() {
+        let mut cached = Cached { max_chunks: 1000, ..Cached::new() };
         for file in 0..10 {
             cached.referenced(file, 0, 256 * 4000);
         }

@@ -8,31 +8,32 @@ use foldhash::fast::RandomState;
 use linux::bpf::FileKey;
 use linux::rights;
 
-/// Paths are only for the report: these are enough.
-const MOST_PATHS: usize = 20_000;
+/// Paths appear only in the report, so this many are enough.
+const MAX_PATHS: usize = 20_000;
 
-/// A file that was referenced. Two of them may have the same inode number, one after the other.
+/// A referenced file. Two files may have had the same inode number at different times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackedFile {
-    /// Device number as `stat` gives it; that of the file system beneath on overlayfs, another than a subvolume's on btrfs.
+    /// Device number as `stat` gives it; on overlayfs, that of the underlying file system; on btrfs, not that of the
+    /// subvolume.
     pub device: u64,
     /// Inode number.
     pub inode: u64,
-    /// Its path when it was first referenced, as bursar sees the mounts; `None` if it had none there.
+    /// Path at its first reference, in bursar's mount namespace; `None` if the file had no path there.
     pub path: Option<String>,
 }
 
 /// The files of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// Asked for every reference.
+    /// ScanResult up for every reference, hence the fast hasher.
     numbers: HashMap<FileKey, u32, RandomState>,
     keys: Vec<FileKey>,
     names: HashMap<u32, String>,
 }
 
 impl Files {
-    /// The number of a file, a new one for a new file.
+    /// Returns the number of a file; a file not seen before gets a new number.
     pub(crate) fn number(&mut self, key: FileKey) -> u32 {
         *self.numbers.entry(key).or_insert_with(|| {
             self.keys.push(key);
@@ -40,10 +41,10 @@ impl Files {
         })
     }
 
-    /// Keeps the names of a file within its file system, given leaf first.
+    /// Stores the path of a file within its file system. `names` holds the path components, leaf first.
     pub(crate) fn name(&mut self, key: FileKey, names: &[u8]) {
         let number = self.number(key);
-        if names.is_empty() || self.names.len() >= MOST_PATHS {
+        if names.is_empty() || self.names.len() >= MAX_PATHS {
             return;
         }
         let mut parts: Vec<_> = names.split(|byte| *byte == 0).filter(|part| !part.is_empty()).collect();
@@ -52,7 +53,7 @@ impl Files {
         self.names.insert(number, path);
     }
 
-    /// All, by their number.
+    /// All files, indexed by their number.
     pub(crate) fn finish(self) -> Vec<TrackedFile> {
         self.resolve(&Mounts::read())
     }
@@ -71,7 +72,7 @@ impl Files {
     }
 }
 
-/// Device → where it is mounted, and which of its directories.
+/// (Device, root directory within the file system, mount point).
 #[derive(Debug)]
 struct Mounts(Vec<(u32, String, String)>);
 
@@ -99,7 +100,7 @@ impl Mounts {
     }
 }
 
-/// Blanks in mount points are written `\040`.
+/// Decodes octal escapes: mountinfo writes blanks as `\040`.
 fn unescape(field: &str) -> String {
     let mut parts = field.split('\\');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -115,13 +116,13 @@ fn unescape(field: &str) -> String {
     text
 }
 
-/// The device number as `stat` gives it, of one as the kernel holds it.
+/// Converts a device number from the kernel's encoding to that of `stat`.
 fn stat_device(kernel: u32) -> u64 {
     let (major, minor) = (u64::from(kernel >> 20), u64::from(kernel & 0xf_ffff));
     (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12
 }
 
-/// The device number as the kernel holds it, of one as `stat` gives it.
+/// Converts a device number from the encoding of `stat` to the kernel's.
 pub(crate) fn kernel_device(stat: u64) -> u32 {
     let (major, minor) = (stat >> 8 & 0xfff, stat & 0xff | stat >> 12 & 0xf_ff00);
     (major << 20 | minor) as u32
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_the_mount_point_and_the_names_below_its_root() {
+    fn path_joins_mount_point_and_names_below_its_root() {
         let mounts = Mounts::parse(
             "21 1 254:0 / / rw - ext4 /dev/vda rw\n22 21 8:1 /sub /mnt/my\\040disk rw - ext4 /dev/sda1 rw\nbroken\n",
         );
@@ -144,13 +145,13 @@ mod tests {
         files.name(disk, b"b.dat\0a\0sub\0");
         files.name(outside, b"b.dat\0substitute\0");
         assert_eq!(files.number(root), 0);
-        assert_eq!(files.number(FileKey { generation: 2, ..root }), 3, "the number was used again");
+        assert_eq!(files.number(FileKey { generation: 2, ..root }), 3, "the inode number was reused");
         let paths: Vec<_> = files.resolve(&mounts).into_iter().map(|file| file.path).collect();
         assert_eq!(paths, [Some("/etc/passwd".into()), Some("/mnt/my disk/a/b.dat".into()), None, None]);
     }
 
     #[test]
-    fn device_numbers_are_those_of_stat() {
+    fn device_numbers_convert_to_those_of_stat() {
         assert_eq!(stat_device(254 << 20), 254 << 8);
         assert_eq!(stat_device(8 << 20 | 0x1_2345), 0x1_2300 << 12 | 8 << 8 | 0x45);
         for device in [254 << 20, 8 << 20 | 0x1_2345, 0xfff << 20 | 0xf_ffff] {

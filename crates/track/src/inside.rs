@@ -1,10 +1,11 @@
-//! References to files as the library in the job's processes notes them, which needs no rights, and what each process told of itself:
-//! `preload/abi.h`, section 4.
+//! References to files as noted by bursar's library in the job's processes, which needs no privileges, and each
+//! process's own statistics: `preload/abi.h`, section 4.
 //!
-//! What a reference is follows the same rules as with the tracepoints (see the crate's page), but for these differences: the pages that
-//! a process has touched of its program and libraries are references when it begins; another mapping of a file counts as one reference to all
-//! its pages when it is made ([`SeenInside::leave_out_mappings_beyond`] leaves out those that cannot have been touched as a whole); and
-//! calls that do not go through libc are not seen.
+//! References follow the same rules as those from the tracepoints (see the crate's documentation), with these
+//! differences: the pages that a process has touched of its program and libraries count as referenced when it begins;
+//! any other mapping of a file counts as one reference to all its pages when it is made
+//! ([`SeenInside::leave_out_mappings_beyond`] drops mappings that cannot have been touched as a whole); calls that
+//! bypass libc are missed.
 
 mod lives;
 mod ring;
@@ -36,52 +37,53 @@ use ring::{Entry, Ring};
 /// The name of this source.
 pub const REFERENCES_INSIDE: &str = "references seen inside the processes";
 
-/// The memory that [`InsideTracker::start`] makes and that each process maps.
+/// Size of the shared memory that [`InsideTracker::start`] creates and each process maps.
 pub const SHARED_BYTES: u64 = REFERENCE_FILE_BYTES as u64;
 
-/// How often the ring is read, and how often once more than an eighth of it was in use.
+/// Interval between reads of the ring, and the interval while the last read found more than an eighth of it in use.
 const TICK: Duration = Duration::from_millis(20);
 const FAST_TICK: Duration = Duration::from_millis(4);
-/// And for one who acts on it.
+/// The interval when a [`Follower`] acts on the references.
 const FOLLOWED_TICK: Duration = Duration::from_millis(1);
-/// For so long a hold is valid unless it is said anew.
+/// How long a hold stays valid unless it is renewed.
 const HOLD_MS: u64 = 50;
 
-/// What a process said of a file that it has opened. Any of it may be wrong.
+/// What a process wrote of a file that it has opened. The process may write anything, so any field may be wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened<'a> {
-    /// Its inode.
+    /// Inode number.
     pub inode: u64,
-    /// Where it is until the process closes it: `/proc/PID/fd/DESCRIPTOR`.
+    /// The file can be opened as `/proc/PID/fd/DESCRIPTOR` until the process closes it.
     pub pid: i32,
     /// See `pid`.
     pub descriptor: i32,
-    /// Its path when it was first opened; `None` if that is not known.
+    /// Path when it was first opened; `None` if unknown.
     pub path: Option<&'a Path>,
 }
 
-/// Who follows the references while the job goes on, and acts on them.
+/// Receives the references while the job runs, and acts on them.
 pub trait Follower: Send + std::fmt::Debug {
-    /// A process has opened a file of this number. Said of each of its descriptors before it is referred to by it.
+    /// A process has opened the file with this number. Called for each descriptor before any reference through it.
     fn opened(&mut self, file: u32, opened: Opened);
-    /// Pages that a process had touched of its program and its libraries, at its end.
+    /// Pages of its program and libraries that a process had touched by its end.
     fn loaded(&mut self, reference: &FileReference);
-    /// In the order of the ring.
+    /// One reference, in the order of the ring.
     fn referenced(&mut self, reference: &FileReference);
-    /// Pages of a file are gone from the page cache, in the same order.
+    /// Pages of a file have left the page cache for good, in the order of the ring.
     fn removed(&mut self, gone: &FileReference);
-    /// All that was noted up to now has been told; asked every millisecond. `true`: whoever reads or writes a file has to wait.
+    /// Called every millisecond, after all references noted so far. Returns whether processes must wait before they
+    /// read or write a file.
     fn act(&mut self) -> bool;
 }
 
-/// Pages of programs and libraries are told at a program's end, with the time of its begin: so many runs of them are put in order with the
-/// rest. Those beyond count as referenced at the end.
-const MOST_TOUCHED: usize = 1 << 20;
+/// A process reports the touched pages of its program and libraries when it ends, with the time when it began. Up to
+/// this many such runs of pages are sorted into the other references; those beyond count as referenced at the end.
+const MAX_TOUCHED_RUNS: usize = 1 << 20;
 
-/// Files in memory that are told between two samples, at most.
-const MOST_IN_MEMORY: usize = 1024;
+/// Maximum number of files in memory reported between two samples.
+const MAX_FILES_IN_MEMORY: usize = 1024;
 
-/// Reads what a job's processes note about their references to files.
+/// Reads what the library in a job's processes notes about references to files.
 #[derive(Debug)]
 pub struct InsideTracker {
     path: PathBuf,
@@ -90,42 +92,43 @@ pub struct InsideTracker {
     files_in_memory: Option<Receiver<(FileId, OpenFile)>>,
 }
 
-/// What the processes have noted.
+/// What the library in the job's processes noted.
 #[derive(Debug)]
 pub struct SeenInside {
-    /// Their references, and the processes as they told of themselves: of one that was killed or still ran no more than its begin. No file
-    /// is known to have been cached before.
+    /// The references, and the processes with their own statistics. Of a process that was killed or still ran, only its
+    /// begin is known. Whether a file was cached before the run is never known.
     pub tracked: Tracked,
-    /// Programs that noted references, an exec counting anew.
+    /// Programs that noted references. Each exec counts as another program.
     pub programs: u64,
-    /// Of these, how many were killed or still ran, so that of what they touched of programs and libraries nothing is known.
+    /// Programs that were killed or still ran, so that the pages they touched of programs and libraries are unknown.
     pub not_ended: u64,
-    /// Of these, how many had liburing loaded. What io_uring reads is neither seen nor in `rchar`.
+    /// Programs that had loaded liburing. Reads through io_uring are neither noted nor in `rchar`.
     pub with_io_uring: u64,
-    /// Bytes of all their calls that read, as `rchar` in `/proc/PID/io` counts them.
+    /// Bytes read by all read calls, as counted by `rchar` in `/proc/PID/io`.
     pub read_bytes: u64,
-    /// Bytes by which the processes enlarged pipes, those that are closed included.
+    /// Bytes by which the processes enlarged pipes, including pipes closed since.
     pub pipe_bytes: u64,
     lives: Lives,
-    /// Of each file that the programs mapped, by its number, the pages from the first to the last that a mapping had.
+    /// By file number: the page range from the first to the last mapped page.
     mapped: HashMap<u32, Range<u64>>,
 }
 
 impl SeenInside {
-    /// Bytes of files that the programs mapped, each page once.
+    /// Bytes of files that the programs mapped. Each page counts once.
     pub fn mapped_bytes(&self) -> u64 {
         let bytes = |pages: &Range<u64>| (pages.end - pages.start) * procfs::page_bytes();
-        // What the processes write may be anything.
+        // Saturating, because a process can write any numbers.
         self.mapped.values().map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// Of the most that one process had resident, by the kernel's word, what was bursar's: its library, and the memory that it shares.
+    /// The part of `resident_bytes` that is bursar's own: its library and its shared memory. `resident_bytes` is the
+    /// kernel's figure for the largest resident size of one process.
     pub fn own_bytes_in(&self, resident_bytes: u64) -> u64 {
         self.lives.own_bytes_in(resident_bytes)
     }
 
-    /// Leaves out the references that stand for mappings of files of which more was mapped than ever was resident: how much of them
-    /// was touched is not known. Returns how many bytes were mapped of these files. Linear in the references if there are any.
+    /// Drops the references from mappings of files of which more was mapped than was ever resident, since how much of
+    /// them was touched is unknown. Returns the mapped bytes of these files. Linear in the references if there are any.
     pub fn leave_out_mappings_beyond(&mut self, resident_bytes: u64) -> u64 {
         let all = self.mapped_bytes();
         let most_pages = resident_bytes / procfs::page_bytes();
@@ -144,11 +147,11 @@ impl SeenInside {
 }
 
 impl InsideTracker {
-    /// Makes the memory that processes write to, and begins to read it. `origin_ns` on CLOCK_MONOTONIC is the zero of the
-    /// references' times. `follower`: is told of them as they come, in the tracker's thread.
+    /// Creates the shared memory and begins to read it. `origin_ns` on CLOCK_MONOTONIC is the zero of the references'
+    /// times. The tracker's thread calls `follower` for each reference.
     ///
     /// # Errors
-    /// [`Error::Shared`] if there is no such memory, [`Error::Thread`].
+    /// [`Error::Shared`] if the shared memory cannot be created, [`Error::Thread`].
     pub fn start(origin_ns: u64, follower: Option<Box<dyn Follower>>) -> Result<InsideTracker, Error> {
         let ring = Ring::create().map_err(Error::Shared)?;
         if follower.is_some() {
@@ -156,25 +159,25 @@ impl InsideTracker {
         }
         let path = ring.path();
         let (stop, stopped) = mpsc::channel();
-        let (tell, files_in_memory) = mpsc::sync_channel(MOST_IN_MEMORY);
+        let (send_file, files_in_memory) = mpsc::sync_channel(MAX_FILES_IN_MEMORY);
         let thread = thread::Builder::new()
             .name("bursar-inside".into())
-            .spawn(move || run(ring, origin_ns, &stopped, follower, tell))
+            .spawn(move || run(ring, origin_ns, &stopped, follower, send_file))
             .map_err(Error::Thread)?;
         Ok(InsideTracker { path, stop, thread, files_in_memory: Some(files_in_memory) })
     }
 
-    /// Where files in memory come from that the processes open, each once. Their sizes are not told.
+    /// Receives each file in memory that the processes open, once. Sizes are not included.
     pub fn files_in_memory(&mut self) -> Option<Receiver<(FileId, OpenFile)>> {
         self.files_in_memory.take()
     }
 
-    /// What the library reads of it.
+    /// The environment variable by which the library finds the shared memory.
     pub fn variable(&self) -> (String, PathBuf) {
         ("BURSAR_REFERENCES".into(), self.path.clone())
     }
 
-    /// Stops, and gives what was seen.
+    /// Stops, and returns what was noted.
     ///
     /// # Errors
     /// [`Error::Ended`].
@@ -191,7 +194,7 @@ fn run(
     follower: Option<Box<dyn Follower>>,
     files_in_memory: SyncSender<(FileId, OpenFile)>,
 ) -> SeenInside {
-    let mut seen = Seen {
+    let mut notes = Notes {
         follower,
         origin_ns,
         t_ns: 0,
@@ -205,8 +208,8 @@ fn run(
     };
     let mut tick = FAST_TICK;
     while matches!(stopped.recv_timeout(tick), Err(RecvTimeoutError::Timeout)) {
-        let taken = ring.drain(&mut |entry| seen.take(entry));
-        tick = match &mut seen.follower {
+        let taken = ring.drain(&mut |entry| notes.take(entry));
+        tick = match &mut notes.follower {
             Some(follower) => {
                 let until = if follower.act() { procfs::monotonic_ns() / 1_000_000 + HOLD_MS } else { 0 };
                 ring.hold(until);
@@ -217,17 +220,17 @@ fn run(
         };
     }
     ring.hold(0);
-    ring.drain(&mut |entry| seen.take(entry));
-    let (read_bytes, runs_lost) = ring.drain_runs(&mut |entry| seen.take(entry));
-    let references = merged(&seen.references, seen.touched);
-    let lost_events = ring.lost() + runs_lost + seen.references.lost() + references.lost();
+    ring.drain(&mut |entry| notes.take(entry));
+    let (read_bytes, runs_lost) = ring.drain_runs(&mut |entry| notes.take(entry));
+    let references = merged(&notes.references, notes.touched);
+    let lost_events = ring.lost() + runs_lost + notes.references.lost() + references.lost();
     let hidden = ReferenceClass::ALL.into_iter().zip(ring.hidden_bytes()).filter(|(_, bytes)| *bytes > 0);
     let not_visible = hidden.map(|(class, bytes)| (name(class).to_string(), Some(bytes))).collect();
     let tracked = Tracked {
-        processes: seen.lives.records(origin_ns),
+        processes: notes.lives.records(origin_ns),
         references,
-        files: seen.files.finish(),
-        heaps: seen.lives.heaps(origin_ns, procfs::monotonic_ns()),
+        files: notes.files.finish(),
+        heaps: notes.lives.heaps(origin_ns, procfs::monotonic_ns()),
         most_cached_bytes: None,
         lost_events,
         not_visible,
@@ -243,12 +246,12 @@ fn run(
         with_io_uring: ring.with_io_uring(),
         pipe_bytes: ring.pipe_bytes(),
         read_bytes,
-        lives: seen.lives,
-        mapped: seen.mapped,
+        lives: notes.lives,
+        mapped: notes.mapped,
     }
 }
 
-/// All in the order of their times.
+/// Merges both by time.
 fn merged(references: &References, mut touched: Vec<FileReference>) -> References {
     touched.sort_by_key(|reference| reference.t_ns);
     let mut touched = touched.into_iter().peekable();
@@ -263,7 +266,7 @@ fn merged(references: &References, mut touched: Vec<FileReference>) -> Reference
     all
 }
 
-/// As the tracepoints' side names it.
+/// The name of a class, as in [`Tracked::not_visible`] of the tracepoints.
 fn name(class: ReferenceClass) -> &'static str {
     match class {
         ReferenceClass::Direct => "O_DIRECT",
@@ -272,41 +275,41 @@ fn name(class: ReferenceClass) -> &'static str {
     }
 }
 
-/// Parts of a path are believed up to so many.
-const MOST_PATH_PARTS: usize = 512;
+/// A longer path is cut off: a process can write any number of parts.
+const MAX_PATH_PARTS: usize = 512;
 
-/// What is known of a file by its hash.
+/// What is known of a file, by its hash.
 #[derive(Debug, Default)]
 struct Known {
     inode: Option<u64>,
     device: u32,
     generation: u32,
     number: Option<u32>,
-    /// Behind the last page that was referenced.
+    /// One past the last referenced page.
     end: u64,
-    /// Its parts so far; it ends with a 0.
+    /// The parts of the path so far; a complete path ends with 0.
     path: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct Notes {
     follower: Option<Box<dyn Follower>>,
     origin_ns: u64,
-    /// Of the last reference.
+    /// Time of the last reference.
     t_ns: u64,
     files: Files,
-    /// By the hash that entries name them by. Asked for every reference.
+    /// By the hash that entries use for a file. ScanResult up for every reference, hence the fast hasher.
     known: HashMap<u32, Known, RandomState>,
-    /// Of each file, the pages from the first to the last that a mapping had.
+    /// By file number: the page range from the first to the last mapped page.
     mapped: HashMap<u32, Range<u64>>,
     references: References,
-    /// Pages of programs and libraries.
+    /// Runs of touched pages of programs and libraries.
     touched: Vec<FileReference>,
     lives: Lives,
     files_in_memory: SyncSender<(FileId, OpenFile)>,
 }
 
-impl Seen {
+impl Notes {
     fn take(&mut self, entry: Entry) {
         if entry.kind == Noted::Process {
             return self.lives.take(entry.file, entry.pages, entry.place);
@@ -342,7 +345,7 @@ impl Seen {
         let file = known.number(entry.file, &mut self.files);
         let ms = entry.place >> 40;
         let t_ns = since(procfs::monotonic_ns(), ms).saturating_sub(self.origin_ns);
-        if entry.kind == Noted::Fault && self.touched.len() < MOST_TOUCHED {
+        if entry.kind == Noted::Fault && self.touched.len() < MAX_TOUCHED_RUNS {
             let reference = FileReference { t_ns, file, first_page, pages, kind };
             if let Some(follower) = &mut self.follower {
                 follower.loaded(&reference);
@@ -350,7 +353,7 @@ impl Seen {
             self.touched.push(reference);
             return;
         }
-        // The clock that stamps them is coarse, and their order that of the ring.
+        // The clock of the time stamps is coarse; the ring has the true order.
         self.t_ns = self.t_ns.max(t_ns);
         if entry.kind == Noted::Mapped {
             let pages = first_page..first_page + u64::from(pages);
@@ -369,11 +372,11 @@ impl Seen {
 
     fn in_memory(&mut self, hash: u32, place: u64) {
         let known = self.known.get(&hash);
-        let told = known.and_then(|known| Some((known.inode?, known.device, known.path()?)));
-        if let Some((inode, device, path)) = told {
+        let file = known.and_then(|known| Some((known.inode?, known.device, known.path()?)));
+        if let Some((inode, device, path)) = file {
             let id = FileId { device: makedev(device >> 20, device & 0xf_ffff), inode };
             let name = path.to_string_lossy().into_owned();
-            // Beyond what is looked at between two samples, those that are still open then are found by their descriptors.
+            // If the channel is full, later samples find the files that are still open through their descriptors.
             _ = self
                 .files_in_memory
                 .try_send((id, OpenFile { name, pid: (place >> 32) as i32, ..OpenFile::default() }));
@@ -392,18 +395,19 @@ impl Seen {
 
 impl Known {
     fn number(&mut self, hash: u32, files: &mut Files) -> u32 {
-        // Where the entries that say which file it is were lost, the hash still tells it from others.
+        // If the entries that identify the file were lost, its hash still distinguishes it from other files.
         let inode = self.inode.unwrap_or(u64::from(hash));
         let key = FileKey { inode, device: self.device, generation: self.generation };
         *self.number.get_or_insert_with(|| files.number(key))
     }
 
-    /// The next part; one that is not is another process telling the same.
+    /// Adds the next part. A part out of sequence comes from another process that reports the same path, and is
+    /// ignored.
     fn add_to_path(&mut self, part: usize, bytes: u64) {
         if part == 0 {
             self.path.clear();
         }
-        if self.path.len() == part * 8 && part < MOST_PATH_PARTS {
+        if self.path.len() == part * 8 && part < MAX_PATH_PARTS {
             self.path.extend(bytes.to_le_bytes());
         }
     }
@@ -414,7 +418,7 @@ impl Known {
     }
 }
 
-/// The last time before `now_ns` at which the clock's milliseconds had these lower 24 bits, nanoseconds.
+/// The latest time before `now_ns` at which the lower 24 bits of the clock's milliseconds were `ms`, in nanoseconds.
 fn since(now_ns: u64, ms: u64) -> u64 {
     let now_ms = now_ns / 1_000_000;
     let ago = now_ms.wrapping_sub(ms) & 0xff_ffff;
@@ -426,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_of_24_bits_is_the_last_such_before_now() {
+    fn time_of_24_bits_is_the_latest_such_before_now() {
         let now_ms = (5 << 24) + 10;
         assert_eq!(since(now_ms * 1_000_000, 4), ((5 << 24) + 4) * 1_000_000);
         assert_eq!(since(now_ms * 1_000_000 + 999_999, 10), now_ms * 1_000_000);
@@ -434,8 +438,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_hash_and_named_by_its_parts() {
-        let mut seen = Seen {
+    fn file_is_known_by_hash_and_named_by_its_parts() {
+        let mut seen = Notes {
             follower: None,
             origin_ns: 0,
             t_ns: 0,
@@ -460,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_comes_in_parts_and_may_be_told_by_several_at_once() {
+    fn path_parts_of_several_processes_make_one_path() {
         let mut known = Known::default();
         let add = |known: &mut Known, part, bytes: &[u8; 8]| known.add_to_path(part, u64::from_le_bytes(*bytes));
         add(&mut known, 0, b"/var/tmp");
@@ -475,11 +479,11 @@ mod tests {
         assert_eq!(known.path(), Some(Path::new("/var/tmp/renamed")));
         add(&mut known, 0, b"pipe:[7]");
         add(&mut known, 1, &[0; 8]);
-        assert_eq!(known.path(), None, "it is no file of a name");
+        assert_eq!(known.path(), None, "it is not an absolute path");
     }
 
     #[test]
-    fn pages_of_programs_are_referenced_when_their_program_began() {
+    fn program_pages_are_referenced_when_the_program_began() {
         let at = |t_ns, file| FileReference { t_ns, file, first_page: 1, pages: 1, kind: ReferenceKind::Fault };
         let mut references = References::default();
         [at(10, 1), at(20, 2), at(30, 3)].into_iter().for_each(|reference| references.push(reference));
@@ -489,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_mapped_beyond_what_was_resident_is_left_out() {
+    fn files_mapped_beyond_resident_size_are_left_out() {
         let references =
             [(1, 0, 100, ReferenceKind::Fault), (2, 0, 10, ReferenceKind::Fault), (1, 0, 5, ReferenceKind::Read)];
         let mut kept = References::default();

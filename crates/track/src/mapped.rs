@@ -1,13 +1,13 @@
-//! References to pages through mappings that are there already, which no tracepoint shows: their Accessed bits.
+//! References through existing mappings, which no tracepoint shows: scans of Accessed bits.
 //!
-//! [`MappedTracker`] waits until a job has mapped much of files. From then on it scans the Accessed bits of a sample of these pages, the
-//! same pages of a file in every process, and clears the bits of all after each scan. A page counts once from scan to scan.
-//! What a scan finds goes into the job's references as if it were a fault, see [`Joined`]: heap, pages that are read and pages that
-//! are mapped have one curve.
+//! [`MappedTracker`] waits until the job has mapped a large amount of file data. From then on it scans the Accessed
+//! bits of a sample of these pages, the same pages of a file in every process, and clears the bits of all pages after
+//! each scan. A page counts at most once between two scans. A page found accessed goes into the job's references as if
+//! it had faulted, see [`Joined`]: heap, read pages and mapped pages share one curve.
 //!
 //! # What it costs
-//! A scan costs 25 ns per sampled page, and clearing 15 to 50 ns per page of a mapped file in each process, during which the
-//! process cannot map or unmap anything. [`pace`] keeps both below a hundredth of one processor.
+//! A scan costs 25 ns per sampled page. Clearing costs 15 to 50 ns per page of a mapped file in each process; meanwhile
+//! the process cannot map or unmap anything. [`pace`] keeps the sum below 1 % of one processor.
 
 mod arrange;
 mod join;
@@ -31,23 +31,24 @@ pub use join::Joined;
 use pace::Pace;
 use process::Process;
 
-/// It begins when the job has mapped so much of files.
-const LEAST_BYTES: u64 = 24 << 20;
-/// And at least this part of all that it has mapped.
-const LEAST_PART: u64 = 10;
-/// Processes that have mapped less of files are left out, and mappings that are shorter.
-const LEAST_PROCESS_BYTES: u64 = 4 << 20;
-const LEAST_MAPPING_BYTES: u64 = 1 << 20;
-/// Before it begins, the job is asked so often, and at most for one part in so many of the time.
+/// Scans begin when the job has mapped this many bytes of files,
+const MIN_FILE_BYTES: u64 = 24 << 20;
+/// and files are at least this part (1/10) of all that it has mapped.
+const MIN_FILE_PART: u64 = 10;
+/// Processes that have mapped fewer bytes of files are left out, and so are shorter mappings.
+const MIN_PROCESS_BYTES: u64 = 4 << 20;
+const MIN_MAPPING_BYTES: u64 = 1 << 20;
+/// Before scans begin, bursar polls the job at this interval, or less often so that polls use at most 1/300 of the
+/// time.
 const POLL: Duration = Duration::from_millis(20);
-const POLL_PAYS: u32 = 300;
-/// Pages in the sample; with twice as many it is halved.
+const POLL_MIN_PERIODS: u32 = 300;
+/// Pages in the sample. When it holds twice as many, it is halved.
 const SAMPLED_PAGES: u64 = 1024;
-/// Clearing the bits of one process may take so long of a processor; beyond, it is left alone. Where others have the processor meanwhile,
-/// one long clear says nothing of the next.
-const LONGEST_CLEAR: Duration = Duration::from_millis(100);
+/// Scans stop if clearing the bits of one process takes more CPU time than this. CPU time, because wall time includes
+/// the time that other threads have the processor.
+const MAX_CLEAR: Duration = Duration::from_millis(100);
 
-/// Scans the pages of files that a job has mapped.
+/// Scans the file pages that a job has mapped.
 #[derive(Debug)]
 pub struct MappedTracker {
     stop: Sender<()>,
@@ -57,16 +58,16 @@ pub struct MappedTracker {
 /// What the scans have found.
 #[derive(Debug, Default)]
 pub struct Mapped {
-    /// Sampled pages, file numbers being indices of `files`.
+    /// Sampled pages; their file numbers are indices into `files`.
     references: References,
-    /// By device number as the kernel holds it, and inode number.
+    /// (Device number in the kernel's encoding, inode number).
     files: Vec<(u32, u64)>,
-    /// Of each 2^level pages of a file one is in the sample.
+    /// The sample has one of every 2^level pages of a file.
     level: u32,
-    /// Pages that were scanned at one time, at most: in all processes, and each counted once.
-    resident: u64,
-    distinct: u64,
-    /// When each scan was, from the origin of the references.
+    /// The most pages scanned at one time: in all processes, and with each page counted once.
+    max_resident: u64,
+    max_distinct: u64,
+    /// Times of the scans, from the origin of the references.
     scans: Vec<u64>,
     /// When the job ended.
     ended_ns: u64,
@@ -75,8 +76,8 @@ pub struct Mapped {
 }
 
 impl MappedTracker {
-    /// Begins to wait until the job in this scope has mapped much. `origin_ns` on CLOCK_MONOTONIC is the zero of the references'
-    /// times.
+    /// Starts a thread that waits until the job in this scope has mapped enough, then scans. `origin_ns` on
+    /// CLOCK_MONOTONIC is the zero of the references' times.
     ///
     /// # Errors
     /// [`Error::Thread`].
@@ -89,7 +90,7 @@ impl MappedTracker {
         Ok(MappedTracker { stop, thread })
     }
 
-    /// Stops, and gives what was found.
+    /// Stops, and returns what was found.
     pub fn finish(self) -> Mapped {
         drop(self.stop);
         self.thread.join().unwrap_or_else(|_| Mapped {
@@ -100,15 +101,16 @@ impl MappedTracker {
 }
 
 impl Mapped {
-    /// Bytes that were scanned at one time, at most, a page that several processes map being counted in each. 0 if scans show
-    /// too little of what is referenced again: if there was one only, or none in the last quarter of the time since the first.
+    /// The most bytes scanned at one time. A page that several processes map counts in each. 0 if the scans are too few
+    /// to show how often pages are referenced again: fewer than two scans, or none in the last quarter of the time
+    /// since the first.
     pub fn resident_bytes(&self) -> u64 {
-        self.bytes(self.resident)
+        self.bytes(self.max_resident)
     }
 
-    /// The same, each page being counted once.
+    /// The same, with each page counted once.
     pub fn distinct_bytes(&self) -> u64 {
-        self.bytes(self.distinct)
+        self.bytes(self.max_distinct)
     }
 
     fn bytes(&self, pages: u64) -> u64 {
@@ -136,8 +138,8 @@ fn run(scope: Scope, origin_ns: u64, stopped: &Receiver<()>) -> Mapped {
         if maps_much(&mut members) {
             break;
         }
-        let dear = own_cpu().saturating_sub(began) * POLL_PAYS;
-        if !goes_on(stopped, poll.max(dear)) {
+        let affordable = own_cpu().saturating_sub(began) * POLL_MIN_PERIODS;
+        if !goes_on(stopped, poll.max(affordable)) {
             return Mapped::default();
         }
         poll = (poll + poll / 64).min(10 * POLL);
@@ -159,7 +161,7 @@ fn run(scope: Scope, origin_ns: u64, stopped: &Receiver<()>) -> Mapped {
     }
 }
 
-/// Waits. Returns whether nobody has asked to stop.
+/// Waits. Returns false if the caller asked to stop.
 fn goes_on(stopped: &Receiver<()>, pause: Duration) -> bool {
     matches!(stopped.recv_timeout(pause), Err(RecvTimeoutError::Timeout))
 }
@@ -171,7 +173,7 @@ fn maps_much(members: &mut Members) -> bool {
         files += status.rss_file.unwrap_or(0);
         all += status.vm_rss.unwrap_or(0);
     }
-    files >= LEAST_BYTES && files >= all / LEAST_PART
+    files >= MIN_FILE_BYTES && files >= all / MIN_FILE_PART
 }
 
 struct Scanner {
@@ -200,29 +202,29 @@ impl Scanner {
         }
     }
 
-    /// Finds what was referenced since the last scan, and clears the bits of all pages of mapped files.
+    /// Finds the pages referenced since the last scan, and clears the bits of all pages of mapped files.
     fn scan(&mut self, members: &mut Members) -> Result<(), String> {
         let began = own_cpu();
         self.refresh(members);
         let now_ns = procfs::monotonic_ns().saturating_sub(self.origin_ns);
         let mut present = Vec::new();
         for (pid, process) in &mut self.processes {
-            process.look(&mut self.tables, &mut present);
-            // At once: what is referenced in between is lost.
+            process.scan(&mut self.tables, &mut present);
+            // Clear right after the read: references in between are lost.
             let began = own_cpu();
             match clear_referenced_files(*pid) {
                 Ok(()) | Err(linux::Error::Gone(_)) => {}
                 Err(error) => return Err(error.to_string()),
             }
-            if own_cpu().saturating_sub(began) > LONGEST_CLEAR {
+            if own_cpu().saturating_sub(began) > MAX_CLEAR {
                 return Err("so much is mapped that clearing the Accessed bits would hold up the job".into());
             }
         }
         let count = present.len() as u64;
         let distinct = present.iter().map(|(page, _)| page).collect::<HashSet<_>>().len() as u64;
-        self.found.resident = self.found.resident.max(count << self.found.level);
-        self.found.distinct = self.found.distinct.max(distinct << self.found.level);
-        self.tell(now_ns, present);
+        self.found.max_resident = self.found.max_resident.max(count << self.found.level);
+        self.found.max_distinct = self.found.max_distinct.max(distinct << self.found.level);
+        self.record(now_ns, present);
         if count > 2 * SAMPLED_PAGES {
             self.found.level += 1;
         }
@@ -231,7 +233,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Finds processes that came and went, and chooses the pages to scan.
+    /// Updates the list of processes, and chooses the pages to scan.
     fn refresh(&mut self, members: &mut Members) {
         let living = members.refresh();
         self.processes.retain(|pid, process| living.get(pid) == Some(&process.start));
@@ -239,7 +241,7 @@ impl Scanner {
         let mut mapped = BTreeMap::new();
         for (pid, start) in living {
             let bytes = rss_file(*pid);
-            if bytes >= LEAST_PROCESS_BYTES {
+            if bytes >= MIN_PROCESS_BYTES {
                 mapped.insert((*pid, *start), bytes);
             }
         }
@@ -251,7 +253,7 @@ impl Scanner {
             let process = self.processes.entry(pid).or_insert_with(|| Process::new(pid, start));
             let mut mappings = file_mappings(pid).unwrap_or_default();
             mappings.retain(|mapping| {
-                mapping.range.end - mapping.range.start >= LEAST_MAPPING_BYTES
+                mapping.range.end - mapping.range.start >= MIN_MAPPING_BYTES
                     && !self.in_memory.contains(&mapping.device)
             });
             let (numbers, files) = (&mut self.numbers, &mut self.found.files);
@@ -264,8 +266,8 @@ impl Scanner {
         }
     }
 
-    /// Spreads what was found over the time since the last scan.
-    fn tell(&mut self, now_ns: u64, present: Vec<Present>) {
+    /// Spreads the found pages evenly over the time since the last scan.
+    fn record(&mut self, now_ns: u64, present: Vec<Present>) {
         let before = self.found.scans.last().copied().unwrap_or(0);
         let arranged = self.arranger.arrange(present);
         let (span, count) = (now_ns.saturating_sub(before), arranged.len() as u64);
@@ -283,9 +285,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scans_that_end_long_before_the_job_show_too_little() {
+    fn scans_ending_long_before_the_job_are_not_used() {
         let mapped =
-            |scans: &[u64], ended_ns| Mapped { scans: scans.into(), ended_ns, distinct: 5, ..Mapped::default() };
+            |scans: &[u64], ended_ns| Mapped { scans: scans.into(), ended_ns, max_distinct: 5, ..Mapped::default() };
         assert_eq!(mapped(&[100, 200, 400], 500).distinct_bytes(), 5 * procfs::page_bytes());
         assert_eq!(mapped(&[100, 200, 300], 500).distinct_bytes(), 0);
         assert_eq!(mapped(&[400], 410).distinct_bytes(), 0);

@@ -1,28 +1,30 @@
-//! What programs access of their memory, without their knowing.
+//! Which of their memory running programs access, observed from outside.
 //!
-//! [`Pages`] looks at the Accessed bits of some pages of running processes, clears those that it found set, and puts the pages
-//! on an LRU stack: how many other pages were accessed since a page was seen last is the memory that would have kept it. From
-//! this come a miss-rate curve, the working set, the heat of mappings and the ages of pages. References between two looks are
-//! not seen, nor counted: there is no miss ratio. Pages of files that are read and written stand on the same stack, told by
-//! tracepoints: together they are what a program needs.
+//! [`Pages`] scans the Accessed bits of a sample of the pages of running processes, clears those that are set, and
+//! keeps the pages on an LRU stack. The number of other pages accessed since a page was last found accessed is the
+//! memory that would have kept it. This gives a miss-rate curve, the working set, the heat of mappings and the ages of
+//! pages. References between two scans are neither seen nor counted, so there is no miss ratio. Pages of files that are
+//! read and written stand on the same stack, reported by tracepoints: mapped pages and cached files together are what a
+//! program needs.
 //!
-//! # What it costs, and what is done about it
-//! A look costs some 25 ns per page, a clear a call and an interruption of the processors that run the program, and the
-//! program a TLB miss. So only pages chosen by hash are looked at; only what was found accessed is cleared again; a page
-//! that is found accessed at every look rests, for longer and longer, and is taken for accessed meanwhile (the dynamic hot
-//! set); and [`Settings::overhead`] is kept by measuring what was spent and thinning the sample or slowing the looks.
+//! # Cost, and how it is limited
+//! A scan costs some 25 ns per page. A clear costs a system call, an interrupt of the processors that run the program,
+//! and a TLB miss of the program. So only pages chosen by hash are scanned, and only bits found set are cleared. A page
+//! found accessed by every scan rests for longer and longer, and is taken to be accessed meanwhile (the dynamic hot
+//! set). [`Settings::overhead`] is kept by measuring the cost and thinning the sample or slowing the scans.
 //!
-//! A guest of KVM has page tables of its own: its process's pages are looked at, and cleared, by DAMON, where the kernel has that and nobody
-//! else uses it. Else they are counted as blind.
+//! A KVM guest has its own page tables. Its pages are scanned and cleared by DAMON, if the kernel has DAMON and nobody
+//! else uses it. Otherwise they count as blind.
 //!
 //! # What is not seen
-//! Pages that are mapped more than once or locked cannot be cleared one by one: where they are many, all bits of the process are
-//! cleared now and then, by `clear_refs`, and they are seen as often. What is not cleared so either, pools of huge pages, is
-//! counted as blind, never as hot. Clearing also moves a page to the kernel's inactive list, so under pressure it is reclaimed sooner unless it is accessed again.
+//! Pages that are mapped more than once or locked cannot be cleared one by one. Where there are many of them,
+//! `clear_refs` clears all bits of the process now and then, and only the first access after that is seen. Pages that
+//! this does not clear either, from hugetlb pools, count as blind, never as hot. Clearing also moves a page to the
+//! kernel's inactive list, so under pressure it is reclaimed sooner unless it is accessed again.
 //!
 //! # Without root
-//! `clear_refs` and `smaps` show how much was accessed since a moment, by mapping. How that grows with time is a miss-rate curve too
-//! ([`growth`]).
+//! `clear_refs` and `smaps` show, by mapping, how much was accessed since the bits were cleared. The growth of that
+//! over time also gives a miss-rate curve ([`growth`]).
 
 mod ages;
 pub(crate) mod choice;
@@ -67,27 +69,27 @@ pub(crate) use scope::Members;
 pub use scope::Scope;
 use signals::Signals;
 
-/// Where accesses are seen, best first.
+/// Sources of access information, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
-    /// Accessed bits in page tables, by BPF; cleared by `process_madvise`. Root; Linux 6.1 on x86-64.
+    /// Accessed bits in page tables, read by BPF and cleared by `process_madvise`. Needs root and Linux 6.1 on x86-64.
     Tables,
-    /// `clear_refs` and `smaps`, of this user's processes.
+    /// `clear_refs` and `smaps`, for processes of this user.
     Smaps,
 }
 
-/// How to look.
+/// How to scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The most that looking may cost, as a share of one processor; the program's loss included.
+    /// The most that scans may cost, as a share of one processor, including what they cost the program.
     pub overhead: f64,
-    /// Whether to look at processes that bursar did not start. Their bits are cleared like all others.
+    /// Whether to scan processes that bursar did not start. Their bits are cleared like all others.
     pub intrusive: bool,
-    /// A working set has at most so many misses per second.
+    /// A working set has at most this many misses per second.
     pub misses_per_second: f64,
-    /// Whether pages that are found accessed by every look rest; only to measure what that is worth.
+    /// Whether pages found accessed by every scan rest. Off only to measure the benefit.
     pub hot_set: bool,
-    /// Where to begin on the ladder.
+    /// The best rung to try.
     pub best: Rung,
 }
 
@@ -107,56 +109,56 @@ impl Default for Settings {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing to look at.
+    /// The process does not exist.
     #[error("there is no process {0}: it has ended, or never was; `pgrep -a NAME` finds one by name")]
     NoProcess(i32),
-    /// Nothing to look at.
+    /// The process is a kernel thread.
     #[error("process {0} is a thread of the kernel, which has no memory of its own")]
     Kernel(i32),
-    /// Nothing to look at.
+    /// The cgroup has no process.
     #[error("there is no process in the cgroup {0}")]
     Empty(std::path::PathBuf),
-    /// It would disturb somebody.
+    /// Bursar did not start the process, and scanning it has side effects.
     #[error(
-        "process {0} was not started by bursar: looking at its memory clears its pages' Accessed bits, which takes it a \
-         little time and moves them in the kernel's order of reclaim; --intrusive allows that"
+        "process {0} was not started by bursar: scanning its memory clears its pages' Accessed bits, which costs it a \
+         little time and changes the order in which the kernel reclaims them; --intrusive allows that"
     )]
     NotOurs(i32),
-    /// It is another user's, and bursar's rights are its file's.
+    /// The process is another user's, and bursar has its privileges from its executable file.
     #[error("{0}")]
     Rights(String),
-    /// Nothing of the ladder is there.
-    #[error("the memory of process {pid} cannot be looked at: {source}{}", linux::rights::who_may(*.pid))]
+    /// No rung of the ladder is available.
+    #[error("cannot scan the memory of process {pid}: {source}{}", linux::rights::who_may(*.pid))]
     Denied {
-        /// Which process.
+        /// The process.
         pid: i32,
-        /// Why.
+        /// The reason.
         source: linux::Error,
     },
-    /// No thread.
-    #[error("no thread could be started to look at pages: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
+    /// The thread could not be started.
+    #[error("cannot start a thread to scan pages: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
     Thread(std::io::Error),
-    /// The thread that looked is gone.
-    #[error("looking at pages has ended: {0}")]
+    /// The scanning thread ended early.
+    #[error("the thread that scans pages has ended: {0}")]
     Ended(String),
 }
 
 impl Error {
-    /// Whether there is nothing to look at, for anybody.
+    /// Whether nobody could scan the target, because it does not exist or has no memory.
     pub fn is_of_target(&self) -> bool {
         matches!(self, Error::NoProcess(_) | Error::Kernel(_) | Error::Empty(_))
     }
 }
 
-/// Looks at the mapped memory of processes until dropped.
+/// Scans the mapped memory of processes until dropped.
 #[derive(Debug)]
 pub struct Pages {
-    asks: Option<Sender<Ask>>,
+    requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
     without: Without,
 }
 
-/// What is not there, and why.
+/// Why better sources are unavailable; `None` for a source in use.
 #[derive(Debug, Default)]
 struct Without {
     tables: Option<String>,
@@ -164,34 +166,34 @@ struct Without {
     guests: Option<String>,
 }
 
-/// How long reads and writes may wait to be taken in: the kernel keeps some 50,000.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long read and write events may wait in the kernel's buffer, which holds some 50,000.
+const MAX_EVENT_WAIT: Duration = Duration::from_millis(50);
 
-/// What the thread that looks is asked for.
-enum Ask {
+/// Requests to the scanning thread.
+enum Request {
     Round(Sender<Option<PagesRound>>),
     Track(bool),
     Idle(Duration, Sender<Vec<Idle>>),
 }
 
 impl Pages {
-    /// Begins to look, on the best rung there is.
+    /// Starts to scan, on the best available rung.
     ///
     /// # Errors
-    /// Why nothing can be seen.
+    /// Why nothing can be scanned.
     pub fn start(scope: Scope, settings: Settings) -> Result<Pages, Error> {
         let members = Members::of(scope, settings.intrusive)?;
-        let (asks, asked) = mpsc::channel();
-        let (tell, told) = mpsc::channel();
+        let (requests, requested) = mpsc::channel();
+        let (reply, answer) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("bursar-pages".into())
-            .spawn(move || run(members, settings, &tell, &asked))
+            .spawn(move || run(members, settings, &reply, &requested))
             .map_err(Error::Thread)?;
-        let without = told.recv().map_err(|_| Error::Ended("its thread did not begin".into()))??;
-        Ok(Pages { asks: Some(asks), thread: Some(thread), without })
+        let without = answer.recv().map_err(|_| Error::Ended("its thread did not begin".into()))??;
+        Ok(Pages { requests: Some(requests), thread: Some(thread), without })
     }
 
-    /// Why a lower rung serves; `None` on the best.
+    /// Why a lower rung is in use; `None` on the best.
     pub fn fallback(&self) -> Option<&str> {
         self.without.tables.as_deref()
     }
@@ -201,80 +203,85 @@ impl Pages {
         self.without.files.as_deref()
     }
 
-    /// Why what a guest of KVM accesses is not seen; `None` if it is, or if there was none at the start.
+    /// Why accesses of a KVM guest are not seen; `None` if they are, or if there was no guest at the start.
     pub fn without_guests(&self) -> Option<&str> {
         self.without.guests.as_deref()
     }
 
-    /// What was seen since the last call, or since the start. `None` when all processes have ended and the last of them was told.
+    /// What was seen since the last call, or since the start. `None` after all processes have ended and their last
+    /// round was returned.
     ///
     /// # Errors
     /// [`Error::Ended`].
     pub fn round(&self) -> Result<Option<PagesRound>, Error> {
-        let (tell, told) = mpsc::channel();
-        let asked = self.asks.as_ref().is_some_and(|asks| asks.send(Ask::Round(tell)).is_ok());
+        let (reply, answer) = mpsc::channel();
+        let requested = self.requests.as_ref().is_some_and(|requests| requests.send(Request::Round(reply)).is_ok());
         let ended = || Error::Ended("its thread has failed; please report this".into());
-        if !asked {
+        if !requested {
             return Err(ended());
         }
-        told.recv().map_err(|_| ended())
+        answer.recv().map_err(|_| ended())
     }
 
-    /// Memory that was not accessed for so long before the last look, or never since it is looked at, which then must be as long. None
-    /// where single pages are not seen.
+    /// Memory not accessed for `long` before the last scan. Memory never found accessed counts if it has been scanned
+    /// for that long. Empty on rungs that do not see single pages.
     pub fn idle(&self, long: Duration) -> Vec<Idle> {
-        let (tell, told) = mpsc::channel();
-        // A thread that has failed is told of by the next round.
-        let _ = self.asks.as_ref().map(|asks| asks.send(Ask::Idle(long, tell)));
-        told.recv().unwrap_or_default()
+        let (reply, answer) = mpsc::channel();
+        // If the thread has failed, the next round reports it.
+        let _ = self.requests.as_ref().map(|requests| requests.send(Request::Idle(long, reply)));
+        answer.recv().unwrap_or_default()
     }
 
-    /// Switches tracking off or on. While it is off, nothing is looked at but the bits of a few pages, once a round; what is
-    /// known of pages is kept, and the time until it is on again is taken for none (IMT, "it uses the same LRU list and
-    /// histogram").
+    /// Switches tracking off or on. While it is off, only the bits of a small sample are read, once a round. What is
+    /// known of pages is kept, and the time off counts as no time (IMT, "it uses the same LRU list and histogram").
     pub fn track(&self, on: bool) {
-        // A thread that has failed is told of by the next round.
-        let _ = self.asks.as_ref().map(|asks| asks.send(Ask::Track(on)));
+        // If the thread has failed, the next round reports it.
+        let _ = self.requests.as_ref().map(|requests| requests.send(Request::Track(on)));
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        self.asks = None;
+        self.requests = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// A rung at work.
-trait Looks {
-    /// Looks once. Returns when to look again; `None` if all processes have ended.
-    fn look(&mut self, members: &mut Members) -> Option<Duration>;
+/// A rung in use.
+trait Scanner {
+    /// Scans once. Returns the time until the next scan; `None` if all processes have ended.
+    fn scan(&mut self, members: &mut Members) -> Option<Duration>;
 
     /// What was seen since the last call.
     fn round(&mut self) -> PagesRound;
 
-    /// What was accessed of a few pages since the last round, if single pages can be seen. To be asked before the round. While not
-    /// tracking, their bits are read and cleared here.
+    /// The small sample, and which of its pages were accessed since the last round; `None` if single pages cannot be
+    /// seen. Call it before [`Scanner::round`]. While not tracking, this reads and clears their bits.
     fn few_accessed(&mut self, is_tracking: bool) -> Option<Few>;
 
-    /// Takes in what was told of itself, before there is no room for more.
+    /// Takes in events before the kernel's buffers overflow.
     fn take_in(&mut self) {}
 
-    /// Memory that was not accessed for so long, where single pages are seen.
+    /// Memory not accessed for `_long`, on rungs that see single pages.
     fn idle(&self, _long: Duration) -> Vec<Idle> {
         Vec::new()
     }
 
-    /// Nothing is to be told for a time.
+    /// Stops listening to events until [`Scanner::resume`].
     fn pause(&mut self) {}
 
-    /// Goes on after a time without looks.
+    /// Goes on after a time without scans.
     fn resume(&mut self, members: &mut Members);
 }
 
-fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, Error>>, asked: &Receiver<Ask>) {
+fn run(
+    mut members: Members,
+    settings: Settings,
+    reply: &Sender<Result<Without, Error>>,
+    requested: &Receiver<Request>,
+) {
     let mut without = Without::default();
     let tables = match settings.best {
         Rung::Tables => Tables::open().map_err(|error| without.tables = Some(error.to_string())).ok(),
@@ -293,7 +300,7 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
             }
         }
     });
-    let mut looks: Box<dyn Looks> = match fine {
+    let mut scanner: Box<dyn Scanner> = match fine {
         Some(fine) => Box::new(fine),
         None => match Coarse::new(&mut members, settings) {
             Ok(coarse) => {
@@ -301,12 +308,12 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
                 Box::new(coarse)
             }
             Err(error) => {
-                let _ = tell.send(Err(error));
+                let _ = reply.send(Err(error));
                 return;
             }
         },
     };
-    let _ = tell.send(Ok(without));
+    let _ = reply.send(Ok(without));
     let mut signals = Signals::of(members.refresh());
     let mut in_memory = InMemory::default();
     let mut late = Late::new();
@@ -316,24 +323,24 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
     loop {
         if living && is_tracking && next <= Instant::now() {
             let scan = Late::begin(next);
-            match looks.look(&mut members) {
+            match scanner.scan(&mut members) {
                 Some(pause) => next = (next + pause).max(Instant::now()),
                 None => living = false,
             }
             late.end(&scan);
             in_memory.search(members.living().keys().copied());
         }
-        // Without processes there is nothing to do but to tell the rest, once.
+        // Without processes, only the last round is left to report.
         let wait = match living && is_tracking {
-            true => next.saturating_duration_since(Instant::now()).min(PATIENCE),
+            true => next.saturating_duration_since(Instant::now()).min(MAX_EVENT_WAIT),
             false => Duration::from_secs(3600),
         };
-        match asked.recv_timeout(wait) {
-            Ok(Ask::Round(reply)) => {
+        match requested.recv_timeout(wait) {
+            Ok(Request::Round(reply)) => {
                 living &= !members.refresh().is_empty();
-                let few = looks.few_accessed(is_tracking);
+                let few = scanner.few_accessed(is_tracking);
                 let signals = signals.sample(members.living(), few.map(Few::share));
-                let seen = looks.round();
+                let seen = scanner.round();
                 let round = match is_tracking {
                     true => seen,
                     false => PagesRound {
@@ -347,38 +354,38 @@ fn run(mut members: Members, settings: Settings, tell: &Sender<Result<Without, E
                 };
                 let mut round = PagesRound { tracking: is_tracking, signals, ..round };
                 in_memory.search(members.living().keys().copied());
-                in_memory.tell(&mut round);
-                round.scans_late_seconds = late.tell();
+                in_memory.add_to(&mut round);
+                round.scans_late_seconds = late.end_interval();
                 let _ = reply.send(Some(round));
                 if !living {
                     break;
                 }
             }
-            Ok(Ask::Idle(long, reply)) => {
-                let _ = reply.send(looks.idle(long));
+            Ok(Request::Idle(long, reply)) => {
+                let _ = reply.send(scanner.idle(long));
             }
-            Ok(Ask::Track(on)) => {
+            Ok(Request::Track(on)) => {
                 if on && !is_tracking {
-                    looks.resume(&mut members);
+                    scanner.resume(&mut members);
                     next = Instant::now();
                 } else if !on && is_tracking {
-                    looks.pause();
+                    scanner.pause();
                 }
                 is_tracking = on;
             }
-            Err(RecvTimeoutError::Timeout) if next > Instant::now() => looks.take_in(),
+            Err(RecvTimeoutError::Timeout) if next > Instant::now() => scanner.take_in(),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
-    while let Ok(ask) = asked.recv() {
-        if let Ask::Round(reply) = ask {
+    while let Ok(ask) = requested.recv() {
+        if let Request::Round(reply) = ask {
             let _ = reply.send(None);
         }
     }
 }
 
-/// Listens to reads and writes, or says why not.
+/// Listens to reads and writes of files, or returns why it cannot.
 fn page_cache() -> Result<PageCache, String> {
     let cache = PageCache::listen().map_err(|error| error.to_string())?;
     match cache.rung() {

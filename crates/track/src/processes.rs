@@ -1,4 +1,4 @@
-//! Processes, made of what the tracepoints told.
+//! Processes, assembled from tracepoint events.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub(crate) struct Processes {
     page_bytes: u64,
     ns_per_tick: u64,
     ended: Vec<ProcessRecord>,
-    /// Living ones, and those whose threads' sums have not come yet.
+    /// Living processes, and those whose threads' sums have not arrived yet.
     known: HashMap<i32, Known>,
 }
 
@@ -23,7 +23,7 @@ struct Known {
     exit: Option<Times>,
 }
 
-/// Figures of a process by two ways, each of which may have missed threads: the greater is right.
+/// Figures of a process from two sources, either of which may have missed threads: the greater one is right.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     user_ns: u64,
@@ -68,7 +68,7 @@ impl Processes {
 
     pub(crate) fn exited(&mut self, exit: &Exit<'_>) {
         let mut record = self.record(exit.pid, exit.parent, exit.start_boottime_ns, exit.command);
-        // A child whose parent has ended first belongs to another one now.
+        // If its parent has ended first, the event names the new parent; keep the original one.
         if let Some(known) = self.known.get(&exit.pid).filter(|known| known.record.key == record.key) {
             record.parent = known.record.parent;
         }
@@ -105,7 +105,7 @@ impl Processes {
         self.ended.push(record);
     }
 
-    /// All, in order of their start.
+    /// All, ordered by their start.
     pub(crate) fn finish(mut self) -> Vec<ProcessRecord> {
         self.ended.extend(self.known.into_values().map(|known| known.record));
         self.ended.sort_by_key(|record| (record.key.start_ticks, record.key.pid));
@@ -127,7 +127,8 @@ impl Processes {
 }
 
 impl Times {
-    /// Ticks tell how time was divided, the scheduler how much it was: the kernel itself joins them so (cputime_adjust).
+    /// Ticks give the ratio of user to system time, the scheduler gives the sum: the kernel combines them in the same
+    /// way (cputime_adjust).
     fn write_to(&self, record: &mut ProcessRecord) {
         let ticks = self.user_ns + self.system_ns;
         let (user, system) = match (self.runtime_ns, ticks) {

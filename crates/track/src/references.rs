@@ -7,15 +7,15 @@ use std::os::unix::fs::FileExt;
 use linux::environment;
 use model::{FileReference, ReferenceKind};
 
-/// What is kept in memory before it goes to disk.
+/// Bytes kept in memory before they go to disk.
 const MEMORY_BYTES: usize = 2 << 20;
-/// Two references by calls this close, each beginning where the other ended, are kept as one.
+/// Two references within this time, of which the second continues the first, are stored as one.
 const JOIN_NS: u64 = 10_000_000;
-/// The order of references is kept to this many pages.
+/// A stored reference has at most this many pages. The order of references is exact to that size.
 const JOIN_PAGES: u32 = 256;
 
-/// References in the order they were made; times never go back. The order of one task's references is exact, that of
-/// different tasks to 32 pages each. Two to four bytes each; beyond 2 MiB they lie in an unlinked file in the
+/// References in the order they were made; times never go back. The order of one task's references is exact; that of
+/// different tasks is exact to 32 pages each. Two to four bytes each; beyond 2 MiB they go to an unlinked file in the
 /// temporary directory.
 #[derive(Debug, Default)]
 pub struct References {
@@ -29,7 +29,7 @@ pub struct References {
     full: bool,
 }
 
-/// What the next reference is encoded against.
+/// The state against which the next reference is encoded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coder {
     t_ns: u64,
@@ -45,16 +45,16 @@ pub struct Iter<'a> {
     block: Vec<u8>,
     at: usize,
     offset: u64,
-    told_last: bool,
+    is_last_done: bool,
 }
 
 const SAME_FILE: u8 = 4;
 const NEXT_PAGE: u8 = 8;
 const ONE_PAGE: u8 = 16;
-const LONGEST: usize = 1 + 4 * 10;
+const MAX_ENCODED_BYTES: usize = 1 + 4 * 10;
 
 impl References {
-    /// Appends one. Should the disk be full, it is dropped and counted in [`References::lost`].
+    /// Appends one. If the disk is full, it is dropped and counted in [`References::lost`].
     pub(crate) fn push(&mut self, reference: FileReference) {
         if let Some(last) = &mut self.last {
             let joins = last.file == reference.file
@@ -103,12 +103,12 @@ impl References {
         Ok(())
     }
 
-    /// References dropped for want of room on disk.
+    /// References dropped because the disk was full.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// How many runs of pages [`References::iter`] gives.
+    /// Number of page runs that [`References::iter`] yields.
     pub fn len(&self) -> u64 {
         self.count + u64::from(self.last.is_some())
     }
@@ -120,7 +120,7 @@ impl References {
 
     /// All, in order. Ends early if the temporary file cannot be read back.
     pub fn iter(&self) -> Iter<'_> {
-        Iter { from: self, coder: Coder::default(), block: Vec::new(), at: 0, offset: 0, told_last: false }
+        Iter { from: self, coder: Coder::default(), block: Vec::new(), at: 0, offset: 0, is_last_done: false }
     }
 }
 
@@ -134,10 +134,10 @@ impl<'a> IntoIterator for &'a References {
 }
 
 impl Iter<'_> {
-    /// Sees to it that a whole reference is in the block, if there is one left.
+    /// Ensures that the block holds a whole reference, if one is left.
     fn fill(&mut self) {
         let end = self.from.disk_bytes + self.from.memory.len() as u64;
-        if self.block.len() - self.at >= LONGEST || self.offset == end {
+        if self.block.len() - self.at >= MAX_ENCODED_BYTES || self.offset == end {
             return;
         }
         self.block.drain(..self.at);
@@ -154,7 +154,7 @@ impl Iter<'_> {
             }
             self.offset += wanted as u64;
         }
-        if self.offset >= self.from.disk_bytes && self.block.len() < LONGEST {
+        if self.offset >= self.from.disk_bytes && self.block.len() < MAX_ENCODED_BYTES {
             let begin = (self.offset - self.from.disk_bytes) as usize;
             let wanted = &self.from.memory[begin..self.from.memory.len().min(begin + (64 << 10))];
             self.block.extend_from_slice(wanted);
@@ -170,9 +170,9 @@ impl Iterator for Iter<'_> {
         self.fill();
         let (reference, used) = match self.coder.decode(&self.block[self.at..]) {
             Some(decoded) => decoded,
-            None if self.told_last => return None,
+            None if self.is_last_done => return None,
             None => {
-                self.told_last = true;
+                self.is_last_done = true;
                 return self.from.last;
             }
         };
@@ -195,7 +195,7 @@ impl Coder {
             head |= if set { flag } else { 0 };
         }
         out.push(head);
-        // Events of several processors may be out of order by a little.
+        // Events of different processors may be slightly out of order.
         put(out, zigzag(reference.t_ns.wrapping_sub(self.t_ns)));
         if !same_file {
             put(out, u64::from(reference.file));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_in_comes_out_in_order_from_memory_and_from_disk() {
+    fn references_come_out_in_order_from_memory_and_disk() {
         let kinds = [ReferenceKind::Read, ReferenceKind::Write, ReferenceKind::Fault];
         let mut state = 1u64;
         let mut random = || {
@@ -284,7 +284,7 @@ mod tests {
         let put_in: Vec<_> = (0..600_000u64)
             .map(|i| {
                 let pages = 1 + (random() % 300) as u32;
-                // Times jump back now and then, pages are anywhere.
+                // Times jump back now and then; pages are anywhere.
                 let t = i * 20_000_000 - (random() % 3).min(i) * 1_000_000;
                 reference(t, (random() % 5) as u32, random() % (1 << 40), pages, kinds[(random() % 3) as usize])
             })
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_that_go_on_where_the_last_one_ended_are_one_run() {
+    fn consecutive_reads_are_one_run() {
         let mut references = References::default();
         for page in 0..600 {
             references.push(reference(page * 1000, 0, page, 1, ReferenceKind::Read));

@@ -1,4 +1,4 @@
-//! The thread that takes in what the programs tell.
+//! The thread that reads the events of the BPF programs.
 
 use std::cell::RefCell;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -14,23 +14,23 @@ use crate::files::{Files, TrackedFile};
 use crate::processes::Processes;
 use crate::references::References;
 
-/// How long events may wait in the ring; when it becomes half full they are taken at once.
+/// How long events may wait in the ring; when it is half full they are read at once.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Why a job cannot be tracked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The programs do not serve.
+    /// The BPF programs cannot be used.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
-    /// No thread to take in what they tell.
+    /// The thread that reads events cannot be started.
     #[error("no thread could be started to follow the job: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
     Thread(std::io::Error),
-    /// No memory to share with the job's processes.
+    /// The memory shared with the job's processes cannot be created.
     #[error("no memory could be had that the job's processes share with bursar: {0}")]
     Shared(std::io::Error),
-    /// That thread ended early.
+    /// The thread ended early.
     #[error("the thread that followed the job has ended early; please report this")]
     Ended,
 }
@@ -43,7 +43,7 @@ pub struct Tracker {
     thread: JoinHandle<Result<Option<Tracked>, bpf::Error>>,
 }
 
-/// A tracker to be: its thread loads the programs, which takes some 25 ms.
+/// A tracker whose thread still loads the BPF programs, which takes some 25 ms.
 #[derive(Debug)]
 pub struct Loading {
     loaded: Receiver<Result<Follower, bpf::Error>>,
@@ -52,26 +52,27 @@ pub struct Loading {
     thread: JoinHandle<Result<Option<Tracked>, bpf::Error>>,
 }
 
-/// What was seen of a job.
+/// The result of tracking a job.
 #[derive(Debug)]
 pub struct Tracked {
-    /// Its processes, in order of their start; those that live still without the figures of the end.
+    /// Its processes, ordered by their start. Processes that still live lack the figures of the end.
     pub processes: Vec<ProcessRecord>,
     /// Its references to the page cache.
     pub references: References,
     /// The files of the references, by their number.
     pub files: Vec<TrackedFile>,
-    /// Distinct bytes of file pages that the job brought into the page cache, an estimate beyond 64 GiB. `None` where events were
-    /// lost or this rung does not see all.
+    /// Distinct bytes of file pages that the job brought into the page cache, an estimate beyond 64 GiB. `None` if
+    /// events were lost or this rung does not see all.
     pub most_cached_bytes: Option<u64>,
-    /// What single processes had of heap when they were about to give some back, as (nanoseconds, bytes) in order of time; seen from
-    /// inside alone.
+    /// Heap sizes of single processes right before they released memory, as (nanoseconds, bytes), ordered by time; only
+    /// from the library in the processes.
     pub heaps: Vec<(u64, u64)>,
-    /// Events that found no room; with any, all figures are lower bounds.
+    /// Events lost because the buffer was full. If there are any, all figures are lower bounds.
     pub lost_events: u64,
-    /// File accesses that are no visible references, by name, with bytes where known.
+    /// File accesses that are not among the references, by name, with bytes where known.
     pub not_visible: Vec<(String, Option<u64>)>,
-    /// Files that were cached before and are charged elsewhere, largest first. Beyond 64 GiB of distinct pages an estimate.
+    /// Files that were cached before and are charged elsewhere, largest first. An estimate beyond 64 GiB of distinct
+    /// pages.
     pub foreign: Vec<ForeignFile>,
     /// The rung of the ladder that the references came from.
     pub rung: String,
@@ -85,20 +86,20 @@ impl Tracked {
 }
 
 impl Loading {
-    /// Begins to load the programs, on the best rung there is, of those from `best` downwards.
+    /// Starts to load the BPF programs, on the best available rung from `best` downwards.
     pub fn start(best: Rung) -> Result<Loading, Error> {
-        let (tell, loaded) = mpsc::channel();
+        let (reply, loaded) = mpsc::channel();
         let (begin, begun) = mpsc::channel();
         let (orders, adopted) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("bursar-track".into())
-            .spawn(move || run(best, &tell, &begun, &adopted))
+            .spawn(move || run(best, &reply, &begun, &adopted))
             .map_err(Error::Thread)?;
         Ok(Loading { loaded, begin, orders, thread })
     }
 
-    /// Waits until they are loaded, then follows the given processes and all that they fork from now on. `origin_ns`: the
-    /// begin of the run on CLOCK_MONOTONIC, the zero of the references' times.
+    /// Waits until they are loaded, then follows the given processes and all that they fork from now on. `origin_ns`:
+    /// the begin of the run on CLOCK_MONOTONIC, the zero of the references' times.
     pub fn follow(self, pids: &[i32], origin_ns: u64) -> Result<Tracker, Error> {
         let Loading { loaded, begin, orders, thread } = self;
         let follower = loaded.recv().map_err(|_| Error::Ended)??;
@@ -110,7 +111,7 @@ impl Loading {
 }
 
 impl Tracker {
-    /// Follows one more process, and what it forks from now on. A process it has forked before is not followed.
+    /// Follows one more process, and what it forks from now on. Processes that it has forked before are not followed.
     pub fn adopt(&self, pid: i32) -> Result<(), Error> {
         self.follower.follow(pid)?;
         self.orders.send(pid).map_err(|_| Error::Ended)
@@ -121,7 +122,7 @@ impl Tracker {
         self.follower.living()
     }
 
-    /// Stops, and gives what was seen.
+    /// Stops, and returns what was seen.
     pub fn finish(self) -> Result<Tracked, Error> {
         drop(self.orders);
         self.follower.wake();
@@ -129,21 +130,21 @@ impl Tracker {
     }
 }
 
-/// `None`: it never began, and `tell` was told why, or nobody wanted it to.
+/// Returns `None` if loading failed, which `reply` was sent, or if the tracker was dropped before it began.
 fn run(
     best: Rung,
-    tell: &Sender<Result<Follower, bpf::Error>>,
+    reply: &Sender<Result<Follower, bpf::Error>>,
     begun: &Receiver<u64>,
     adopted: &Receiver<i32>,
 ) -> Result<Option<Tracked>, bpf::Error> {
     let loaded = Programs::load(best).and_then(|programs| Ok((programs.follower()?, programs)));
     let programs = match loaded {
         Ok((follower, programs)) => {
-            let _ = tell.send(Ok(follower));
+            let _ = reply.send(Ok(follower));
             programs
         }
         Err(error) => {
-            let _ = tell.send(Err(error));
+            let _ = reply.send(Err(error));
             return Ok(None);
         }
     };
@@ -154,7 +155,7 @@ fn run(
     Ok(Some(seen.into_inner().finish(remains, rung)))
 }
 
-/// Until nobody can give orders any more.
+/// Follows events until the sender of orders is dropped.
 fn follow(
     seen: &RefCell<Seen>,
     observer: Observer<'_>,
@@ -183,7 +184,7 @@ fn follow(
 /// What has been seen so far.
 struct Seen {
     origin_ns: u64,
-    /// Of the last reference.
+    /// Time of the last reference.
     t_ns: u64,
     processes: Processes,
     files: Files,
@@ -210,7 +211,7 @@ impl Seen {
                 if kind != ReferenceKind::Removal {
                     self.cached.referenced(file, first, pages);
                 }
-                // A task's last run of pages is told when it goes on elsewhere, which may be late.
+                // A task's last run of pages is reported when it goes on elsewhere, which may be late.
                 self.t_ns = self.t_ns.max(t_ns.saturating_sub(self.origin_ns));
                 let t_ns = self.t_ns;
                 self.references.push(FileReference { t_ns, file, first_page: first, pages, kind });

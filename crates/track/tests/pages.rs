@@ -1,7 +1,7 @@
-//! Mapped memory against known truths: children of this test touch pages of known number. What is asserted is bytes, never
-//! times.
+//! Tests mapped memory against known truths: children of this test touch a known number of pages. Tests assert bytes,
+//! never times.
 //!
-//! The best rung needs root. Skipped with a sentence otherwise; a failure when `BURSAR_NO_SKIP=1`.
+//! The best rung needs root. Otherwise tests are skipped with a message, or fail if `BURSAR_NO_SKIP=1`.
 
 #![allow(unsafe_code)]
 
@@ -63,7 +63,7 @@ fn end(child: &mut Child) {
     child.wait();
 }
 
-/// Rounds until one shows it.
+/// Rounds until one fulfils the condition.
 fn until(pages: &Pages, what: &str, mut shows: impl FnMut(&PagesRound) -> bool) -> PagesRound {
     let begin = Instant::now();
     loop {
@@ -76,20 +76,21 @@ fn until(pages: &Pages, what: &str, mut shows: impl FnMut(&PagesRound) -> bool) 
     }
 }
 
-/// Resident of a test besides what it maps.
+/// Resident memory of a test besides what it maps.
 const OWN: u64 = 4 * MIB;
 
-/// One page in 32 is looked at: 16 MiB are 128 pages give or take 11, and which they are does not change. Four times that is allowed.
+/// One page in 32 is sampled: 16 MiB are 128 sampled pages, plus or minus 11, always the same ones. The tolerance is
+/// four times that.
 fn is_near(bytes: u64, truth: u64) -> bool {
     bytes.abs_diff(truth) <= truth / 5 + 3 * MIB
 }
 
-/// That so many MiB of so many were touched.
+/// Whether `touched` MiB of `mapped` MiB were touched.
 fn sees(round: &PagesRound, touched: u64, mapped: u64) -> bool {
     is_near(round.touched_bytes, touched * MIB) && is_near(round.tracked_bytes, OWN + mapped * MIB)
 }
 
-/// A child that touches the first `pages` of its 64 MiB again and again.
+/// A child that repeatedly touches the first `pages` of its 64 MiB.
 fn touching(shared: Shared, pages: usize) -> Child {
     let mut child = fork(move || {
         let memory = filled();
@@ -114,12 +115,12 @@ fn n_of_m_pages(rung: Rung) {
 }
 
 #[test]
-fn as_much_is_touched_as_the_program_touches() {
+fn touched_bytes_match_the_program() {
     n_of_m_pages(Rung::Tables);
 }
 
 #[test]
-fn as_much_is_touched_as_the_program_touches_by_smaps() {
+fn touched_bytes_match_the_program_by_smaps() {
     n_of_m_pages(Rung::Smaps);
 }
 
@@ -151,7 +152,7 @@ fn a_loop_misses_below_its_size_and_nowhere_above() {
 }
 
 #[test]
-fn what_was_hot_does_not_stand_above_what_is() {
+fn formerly_hot_pages_are_not_above_hot_ones() {
     let shared = Shared::new();
     let mut child = fork(move || {
         let memory = filled();
@@ -177,7 +178,7 @@ fn what_was_hot_does_not_stand_above_what_is() {
 }
 
 #[test]
-fn what_is_read_of_a_file_is_needed_with_what_is_mapped() {
+fn read_files_and_mapped_memory_share_one_curve() {
     let shared = Shared::new();
     let mut child = fork(move || {
         use std::os::unix::fs::FileExt;
@@ -203,7 +204,7 @@ fn what_is_read_of_a_file_is_needed_with_what_is_mapped() {
         eprintln!("skipped: {why}");
         return end(&mut child);
     }
-    // A loop over 16 MiB that are mapped and 32 MiB of a file.
+    // A loop over 16 MiB of mapped memory and 32 MiB of a file.
     let round = until(&pages, "a cliff at 48 MiB, in a round that sees all of the file", |round| {
         round.misses_at(36 * MIB) > 0.0
             && round.misses_at(58 * MIB) < round.misses_at(36 * MIB) / 10.0
@@ -220,14 +221,14 @@ fn what_is_read_of_a_file_is_needed_with_what_is_mapped() {
 }
 
 #[test]
-fn what_a_child_of_the_program_touches_counts_too() {
+fn accesses_of_a_child_process_count() {
     let shared = Shared::new();
     let mut child = fork(move || {
         // SAFETY: the child does nothing but touch memory of its own.
         if unsafe { libc::fork() } == 0 {
             let memory = filled();
             shared.word(0).store(1, Ordering::SeqCst);
-            // Its parent is killed by the test, and it with it.
+            // The test kills its parent, and it dies with it.
             // SAFETY: no pointers.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             loop {
@@ -248,7 +249,7 @@ fn what_a_child_of_the_program_touches_counts_too() {
 }
 
 #[test]
-fn memory_that_is_unmapped_under_the_look_is_gone_and_new_memory_is_found() {
+fn unmapped_memory_leaves_and_new_memory_joins() {
     let shared = Shared::new();
     let mut child = fork(move || {
         let memory = filled();
@@ -256,7 +257,7 @@ fn memory_that_is_unmapped_under_the_look_is_gone_and_new_memory_is_found() {
         while shared.word(1).load(Ordering::SeqCst) == 0 {
             touch(memory, 0..ALL);
         }
-        // Many times, so that some of it happens within a look.
+        // Many times, so that some of it happens during a scan.
         let mut last = memory;
         for _ in 0..20 {
             // SAFETY: our own mapping, used no more.
@@ -312,7 +313,7 @@ fn a_huge_page_counts_as_a_whole() {
 }
 
 #[test]
-fn each_thread_counts() {
+fn accesses_of_every_thread_count() {
     let shared = Shared::new();
     let mut child = fork(move || {
         let memory = filled() as usize;
@@ -336,7 +337,7 @@ fn each_thread_counts() {
 }
 
 #[test]
-fn shared_memory_that_one_process_maps_is_seen_like_its_own() {
+fn shared_memory_of_one_process_is_seen_like_private() {
     let shared = Shared::new();
     let mut child = fork(move || {
         // SAFETY: used within its length.
@@ -357,8 +358,8 @@ fn shared_memory_that_one_process_maps_is_seen_like_its_own() {
     end(&mut child);
 }
 
-/// A child with 64 MiB, a quarter of them locked, all shared with a child of its own that only waits; it touches the first
-/// `pages`.
+/// A child with 64 MiB, a quarter of them locked, all shared with a child of its own that only waits. It touches the
+/// first `pages`.
 fn sharing(shared: Shared, pages: usize) -> Child {
     let mut child = fork(move || {
         let memory = filled();
@@ -374,7 +375,7 @@ fn sharing(shared: Shared, pages: usize) -> Child {
         }
         shared.word(0).store(1, Ordering::SeqCst);
         loop {
-            // Reading leaves them shared.
+            // Reads leave the pages shared.
             // SAFETY: within the mapping.
             (0..pages).for_each(|page| _ = unsafe { memory.add(page * PAGE).read_volatile() });
             std::thread::sleep(Duration::from_millis(1));
@@ -389,7 +390,7 @@ fn sharing(shared: Shared, pages: usize) -> Child {
 fn shared_and_locked_memory_that_is_idle_is_not_hot() {
     let mut child = sharing(Shared::new(), 0);
     let Some(pages) = pages(Rung::Tables, &mut child) else { return };
-    // Twice 64 MiB: each process maps all of it.
+    // Twice 64 MiB, because each process maps all of it.
     until(&pages, "128 MiB of which none is touched", |round| {
         is_near(round.tracked_bytes, OWN + 128 * MIB) && round.blind_bytes < 8 * MIB && round.touched_bytes < 8 * MIB
     });
@@ -406,7 +407,7 @@ fn shared_and_locked_memory_that_is_touched_is_seen() {
 }
 
 #[test]
-fn a_program_that_becomes_another_is_looked_at_anew() {
+fn an_exec_restarts_the_scans() {
     let shared = Shared::new();
     let mut child = fork(move || {
         let memory = filled();
@@ -414,7 +415,7 @@ fn a_program_that_becomes_another_is_looked_at_anew() {
         while shared.word(1).load(Ordering::SeqCst) == 0 {
             touch(memory, 0..ALL);
         }
-        // It fills one buffer of 32 MiB again and again.
+        // It repeatedly fills one buffer of 32 MiB.
         let arguments = [c"dd", c"if=/dev/zero", c"of=/dev/null", c"bs=32M"].map(|text| text.as_ptr());
         let [program, first, second, third] = arguments;
         // SAFETY: the list is ended by null.
@@ -430,7 +431,7 @@ fn a_program_that_becomes_another_is_looked_at_anew() {
 }
 
 #[test]
-fn memory_is_seen_page_by_page_again_when_nobody_shares_it() {
+fn memory_no_longer_shared_is_scanned_by_page() {
     let shared = Shared::new();
     let mut child = fork(move || {
         let memory = filled();
@@ -469,7 +470,7 @@ fn memory_is_seen_page_by_page_again_when_nobody_shares_it() {
 }
 
 #[test]
-fn a_program_that_ends_in_mid_look_is_told_to_its_last_round() {
+fn a_program_that_ends_during_a_scan_has_a_last_round() {
     for rung in [Rung::Tables, Rung::Smaps] {
         let mut child = touching(Shared::new(), ALL);
         let Some(pages) = pages(rung, &mut child) else { continue };
@@ -485,7 +486,7 @@ fn a_program_that_ends_in_mid_look_is_told_to_its_last_round() {
 }
 
 #[test]
-fn a_process_that_is_gone_or_not_ours_is_refused_with_a_sentence() {
+fn missing_and_foreign_processes_are_refused() {
     let gone = Pages::start(Scope::Tree(i32::MAX), Settings::default()).unwrap_err();
     assert!(matches!(gone, Error::NoProcess(i32::MAX)), "{gone}");
     let parent = std::os::unix::process::parent_id() as i32;

@@ -1,6 +1,6 @@
-//! Regions against known truths: a child of this test fills memory when it is told to.
+//! Tests regions against known truths: a child of this test fills memory on request.
 //!
-//! Needs root. Skipped with a sentence otherwise; a failure when `BURSAR_NO_SKIP=1`.
+//! Needs root. Otherwise tests are skipped with a message, or fail if `BURSAR_NO_SKIP=1`.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ const REGION: usize = 2 << 20;
 const FILLED: usize = 64;
 const LATER: usize = 20;
 
-/// Maps memory of small pages, and fills one region more each time that it is told to; word 2 is where it lies.
+/// Maps memory of small pages, and fills one region more on each request. Word 2 is its address.
 fn fill(shared: Shared) {
     // SAFETY: used within its length; a region more than is filled, for it may begin within one.
     let memory = unsafe { map((FILLED + 1) * REGION, libc::MAP_PRIVATE) };
@@ -39,7 +39,7 @@ fn fill(shared: Shared) {
 }
 
 #[test]
-fn a_process_is_looked_at_anew_when_it_has_filled_its_memory() {
+fn samples_are_discarded_when_memory_is_filled() {
     let shared = Shared::new();
     let mut child = fork(|| fill(shared));
     let started = {
@@ -55,7 +55,7 @@ fn a_process_is_looked_at_anew_when_it_has_filled_its_memory() {
         }
     };
     child.go();
-    let mut looks = Vec::new();
+    let mut counts = Vec::new();
     for round in 1..=FILLED + LATER {
         if round <= FILLED {
             shared.word(1).store(round as u64, Ordering::SeqCst);
@@ -64,9 +64,9 @@ fn a_process_is_looked_at_anew_when_it_has_filled_its_memory() {
         assert!(regions.round(Duration::from_millis(30), || false).unwrap());
         let first = shared.word(2).load(Ordering::SeqCst);
         let known = regions.known(1e6);
-        looks.push(known.iter().find(|region| region.start == first).map_or(0, |region| region.rounds));
+        counts.push(known.iter().find(|region| region.start == first).map_or(0, |region| region.rounds));
     }
-    let anew: Vec<usize> = (1..looks.len()).filter(|round| looks[*round] < looks[round - 1]).collect();
-    assert!(matches!(anew[..], [round] if round >= FILLED), "{looks:?}");
+    let anew: Vec<usize> = (1..counts.len()).filter(|round| counts[*round] < counts[round - 1]).collect();
+    assert!(matches!(anew[..], [round] if round >= FILLED), "{counts:?}");
     assert!(!regions.is_behind());
 }

@@ -1,5 +1,5 @@
-//! Mapped memory that goes to swap and comes back. Apart from other tests, whose memory the machine might swap out, too; one test after
-//! the other, as they run children that are busy.
+//! Mapped memory that goes to swap and comes back. Separate from other tests, whose memory the machine might also swap
+//! out. These tests run one after the other, because their children are busy.
 
 #![allow(unsafe_code)]
 
@@ -26,7 +26,7 @@ const PAGE: usize = 4096;
 const ALL: usize = 64 << 20;
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Whether it can be seen what goes to swap, and swap for it.
+/// Returns swap to use, if it can be seen what is swapped out.
 fn swap() -> Option<Zram> {
     // SAFETY: asks for a number.
     let is_root = unsafe { libc::geteuid() } == 0;
@@ -36,9 +36,10 @@ fn swap() -> Option<Zram> {
     Zram::of(256)
 }
 
-/// Of a program that has too little memory the kernel clears the Accessed bits itself, in search of what to take next.
+/// While it searches for pages to reclaim, the kernel itself clears the Accessed bits of a program that has too little
+/// memory.
 #[test]
-fn what_came_back_from_swap_was_accessed_though_its_bit_is_cleared() {
+fn pages_back_from_swap_count_as_accessed() {
     let _one_at_a_time = ALONE.lock();
     let Some(_zram) = swap() else { return };
     let shared = Shared::new();
@@ -71,12 +72,12 @@ fn what_came_back_from_swap_was_accessed_though_its_bit_is_cleared() {
     let touched = || pages.round().unwrap().unwrap().touched_bytes;
     step.store(2, Ordering::SeqCst);
     shared.wait_for(0, 3);
-    // Every look comes within half a second.
+    // Scans come at least every half second.
     std::thread::sleep(Duration::from_secs(2));
     touched();
     step.store(4, Ordering::SeqCst);
     shared.wait_for(0, 5);
-    // Nothing is touched twice, so that rounds add up.
+    // No page is touched twice, so that rounds add up.
     let (begun, mut all) = (Instant::now(), 0u64);
     let is_near = |bytes: u64| bytes.abs_diff(32 << 20) <= 6 << 20;
     while !is_near(all) {
@@ -89,9 +90,9 @@ fn what_came_back_from_swap_was_accessed_though_its_bit_is_cleared() {
     assert!(is_near(all), "{all} of 32 MiB");
 }
 
-/// Round and round, and each page goes back to swap at once: hardly one is there when it is looked at.
+/// A loop in which each page goes back to swap at once, so that scans find hardly any page present.
 #[test]
-fn what_comes_back_and_goes_between_two_looks_is_told() {
+fn swap_returns_between_two_scans_are_counted() {
     let _one_at_a_time = ALONE.lock();
     let Some(_zram) = swap() else { return };
     let shared = Shared::new();
@@ -113,22 +114,22 @@ fn what_comes_back_and_goes_between_two_looks_is_told() {
     shared.wait_for(0, 2 * (ALL / PAGE) as u64);
     let pages = Pages::start(Scope::Tree(child.pid), Settings { overhead: 0.2, ..Settings::default() }).unwrap();
     let round = || (pages.round().unwrap().unwrap(), done.load(Ordering::SeqCst), Instant::now());
-    // Major faults are found, and a pace.
+    // Time to notice major faults and to find a pace.
     std::thread::sleep(Duration::from_secs(3));
     let (_, before, begun) = round();
     std::thread::sleep(Duration::from_secs(2));
-    let (told, after, ended) = round();
+    let (seen, after, ended) = round();
     let made = (after - before) as f64 / (ended - begun).as_secs_f64();
-    let share = |bytes: usize| told.misses_at(bytes as u64) / made;
-    assert!(told.rung.contains("and faults on what was swapped out"), "{}", told.rung);
-    assert!((0.9..1.1).contains(&share(ALL / 2)), "{} of them with a half: {told:?}", share(ALL / 2));
-    assert!((0.9..1.1).contains(&share(ALL * 15 / 16)), "{} of them with nearly all: {told:?}", share(ALL * 15 / 16));
-    assert!(share(ALL * 17 / 16) < 0.01, "{} of them with all and more: {told:?}", share(ALL * 17 / 16));
+    let share = |bytes: usize| seen.misses_at(bytes as u64) / made;
+    assert!(seen.rung.contains("and faults on what was swapped out"), "{}", seen.rung);
+    assert!((0.9..1.1).contains(&share(ALL / 2)), "{} of them with a half: {seen:?}", share(ALL / 2));
+    assert!((0.9..1.1).contains(&share(ALL * 15 / 16)), "{} of them with nearly all: {seen:?}", share(ALL * 15 / 16));
+    assert!(share(ALL * 17 / 16) < 0.01, "{} of them with all and more: {seen:?}", share(ALL * 17 / 16));
 }
 
-/// There the kernel's numbers of processes are others than ours.
+/// In a PID namespace the kernel's PIDs differ from ours.
 #[test]
-fn what_comes_back_is_told_within_a_pid_namespace_too() {
+fn swap_returns_are_counted_in_a_pid_namespace() {
     const INSIDE: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
     let _one_at_a_time = ALONE.lock();
     let unshare = || Command::new("unshare");
@@ -141,9 +142,9 @@ fn what_comes_back_is_told_within_a_pid_namespace_too() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The kernel takes what is looked at before all else that is idle, for of nothing else the Accessed bits are cleared.
+/// The kernel reclaims sampled pages before other idle pages, because only their Accessed bits are cleared.
 #[test]
-fn idle_heap_is_told_though_all_that_was_looked_at_is_swapped_out() {
+fn idle_heap_is_found_when_its_sample_is_swapped_out() {
     let _one_at_a_time = ALONE.lock();
     let parent = Path::new("/sys/fs/cgroup/memory");
     let v1 = parent.join("memory.swappiness").exists();

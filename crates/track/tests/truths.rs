@@ -1,6 +1,6 @@
-//! The tracker against known truths: children of this test read, write and map files of known length.
+//! Tests the tracker against known truths: children of this test read, write and map files of known length.
 //!
-//! Needs root. Skipped with a sentence otherwise; a failure when `BURSAR_NO_SKIP=1`.
+//! Needs root. Otherwise tests are skipped with a message, or fail if `BURSAR_NO_SKIP=1`.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ use child::{Child, fork};
 
 const PAGE: usize = 4096;
 
-/// Follows a child from before it begins to after it has ended.
+/// Follows a child from before it begins until after it has ended.
 fn tracked_from(best: Rung, work: impl FnOnce()) -> Option<(Tracked, Child)> {
     let mut child = fork(work);
     let following = Loading::start(best).and_then(|loading| loading.follow(&[child.pid], procfs::monotonic_ns()));
@@ -44,7 +44,7 @@ fn tracked_from(best: Rung, work: impl FnOnce()) -> Option<(Tracked, Child)> {
     Some((tracked, child))
 }
 
-/// Mapped files are seen by the best rung only, which is there from Linux 6.12 on.
+/// Only the best rung sees mapped files; it needs Linux 6.12.
 fn sees_mapped(tracked: &Tracked) -> bool {
     let sees = tracked.rung == Rung::Filemap.to_string();
     if !sees {
@@ -58,7 +58,7 @@ fn tracked(work: impl FnOnce()) -> Option<(Tracked, Child)> {
     tracked_from(Rung::Filemap, work)
 }
 
-/// A directory on the disk the project lies on, not on a tmpfs.
+/// A directory on the disk of the project, not on a tmpfs.
 fn on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -77,7 +77,7 @@ fn evict(path: &Path) {
     assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }, 0);
 }
 
-/// The pages of a file that were referenced, one by one.
+/// The referenced pages of a file, one by one.
 fn pages(tracked: &Tracked, path: &Path) -> Vec<(u64, ReferenceKind)> {
     let stat = fs::metadata(path).unwrap();
     let mut pages = Vec::new();
@@ -116,7 +116,7 @@ fn read_through(path: &Path, chunk: usize) {
 }
 
 #[test]
-fn reading_a_file_k_times_references_each_page_k_times_in_order_whatever_the_chunk() {
+fn k_reads_of_a_file_reference_each_page_k_times() {
     let dir = on_disk();
     let path = file_of(dir.path(), "data", 1000 * PAGE);
     for best in [Rung::Filemap, Rung::Syscalls] {
@@ -149,18 +149,18 @@ fn a_request_beyond_the_end_of_the_file_ends_there() {
 }
 
 #[test]
-fn pages_that_are_cut_off_dropped_or_deleted_with_their_file_are_told_as_gone() {
+fn truncated_dropped_and_deleted_pages_are_removals() {
     let dir = on_disk();
     let path = file_of(dir.path(), "data", 1000 * PAGE);
     let work = || {
         let file = File::options().read(true).write(true).open(&path).unwrap();
         read_through(&path, 1 << 20);
-        // A large folio that is dirty is not split.
+        // A dirty large folio is not split.
         file.sync_all().unwrap();
         file.set_len(600 * PAGE as u64).unwrap();
         evict(&path);
         read_through(&path, 1 << 20);
-        // Its pages stay for as long as it is open.
+        // Its pages stay as long as it is open.
         fs::remove_file(&path).unwrap();
         file.read_exact_at(&mut vec![0; PAGE], 0).unwrap();
         drop(file);
@@ -183,13 +183,13 @@ fn pages_that_are_cut_off_dropped_or_deleted_with_their_file_are_told_as_gone() 
         .chain(times(1, 600, Removal))
         .collect();
     let mut all: Vec<_> = all.collect();
-    // A large folio is split first, and its end is gone before its begin.
+    // A large folio is split first, and its end is removed before its begin.
     all[1000..1400].sort_by_key(|(page, _)| *page);
     assert_same(&all, &expected, "reads and removals");
 }
 
 #[test]
-fn preads_at_any_offset_reference_what_they_read() {
+fn preads_at_any_offset_reference_the_pages_read() {
     let dir = on_disk();
     let path = file_of(dir.path(), "data", 4096 * PAGE);
     evict(&path);
@@ -220,7 +220,7 @@ fn preads_at_any_offset_reference_what_they_read() {
 }
 
 #[test]
-fn sendfile_references_what_it_sends() {
+fn sendfile_references_the_pages_sent() {
     let dir = on_disk();
     let path = file_of(dir.path(), "data", 500 * PAGE);
     for best in [Rung::Filemap, Rung::Syscalls] {
@@ -281,7 +281,7 @@ fn storing_through_a_mapping_references_each_page_once() {
 }
 
 #[test]
-fn writes_at_the_position_at_an_offset_and_at_the_end_reference_what_they_write() {
+fn all_kinds_of_writes_reference_the_pages_written() {
     let dir = on_disk();
     let path = dir.path().join("data");
     let mut expected = times(2, 256, Writes);
@@ -307,7 +307,7 @@ fn writes_at_the_position_at_an_offset_and_at_the_end_reference_what_they_write(
 }
 
 #[test]
-fn direct_io_is_named_and_not_referenced() {
+fn direct_io_is_reported_and_not_referenced() {
     let dir = on_disk();
     let path = file_of(dir.path(), "data", 64 * PAGE);
     evict(&path);
@@ -327,7 +327,7 @@ fn direct_io_is_named_and_not_referenced() {
 }
 
 #[test]
-fn a_tmpfs_file_is_named_and_not_referenced() {
+fn a_tmpfs_file_is_reported_and_not_referenced() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = file_of(dir.path(), "data", 64 * PAGE);
     for best in [Rung::Filemap, Rung::Syscalls] {
@@ -344,7 +344,7 @@ fn a_tmpfs_file_is_named_and_not_referenced() {
 }
 
 #[test]
-fn what_was_cached_before_is_foreign_and_what_the_job_read_in_is_not() {
+fn only_files_cached_before_are_foreign() {
     let dir = on_disk();
     let warm = file_of(dir.path(), "warm with a blank", 777 * PAGE);
     let cold = file_of(dir.path(), "cold", 888 * PAGE);
@@ -368,7 +368,7 @@ fn what_was_cached_before_is_foreign_and_what_the_job_read_in_is_not() {
 }
 
 #[test]
-fn a_file_that_takes_over_an_inode_number_is_another_file() {
+fn a_reused_inode_number_is_another_file() {
     let dir = on_disk();
     let path = dir.path().join("data");
     let work = || {
@@ -412,7 +412,7 @@ fn children_of_children_are_followed_and_others_are_not() {
 }
 
 #[test]
-fn two_hundred_short_processes_have_the_peaks_that_wait4_tells() {
+fn short_processes_have_the_peaks_of_wait4() {
     let truths = tempfile::tempfile().unwrap();
     let work = || {
         for i in 0..200usize {
@@ -443,13 +443,13 @@ fn two_hundred_short_processes_have_the_peaks_that_wait4_tells() {
         );
     }
     assert_eq!(tracked.processes.len(), 201);
-    // wait4 tells the greatest of a process and those it waited for.
+    // wait4 returns the greatest peak of a process and those it waited for.
     let greatest = tracked.processes.iter().filter_map(|p| p.max_rss_bytes).max();
     assert_eq!(greatest, Some(child.usage.unwrap().ru_maxrss as u64 * 1024));
 }
 
 #[test]
-fn threads_are_summed_and_an_exec_gives_the_name() {
+fn threads_are_summed_and_exec_sets_the_name() {
     let work = || {
         let threads: Vec<_> =
             (0..4).map(|_| std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_millis(200)))).collect();
@@ -459,13 +459,13 @@ fn threads_are_summed_and_an_exec_gives_the_name() {
     let Some((tracked, child)) = tracked(work) else { return };
     let process = tracked.processes.iter().find(|p| p.key.pid == child.pid).unwrap();
     assert_eq!(process.command, "sleep");
-    // Four threads of 0.2 s each beside the first.
+    // Four threads of 0.2 s each besides the first.
     let (threads, life) = (process.thread_seconds.unwrap(), process.lifetime_seconds.unwrap());
     assert!(threads > life + 0.8, "{threads} {life}");
 }
 
 #[test]
-fn a_killed_process_has_the_status_a_shell_would_tell() {
+fn a_killed_process_has_the_status_of_a_shell() {
     let Some((tracked, child)) = tracked(child::kill_self) else { return };
     let process = tracked.processes.iter().find(|p| p.key.pid == child.pid).unwrap();
     assert_eq!(process.exit_status, Some(128 + libc::SIGKILL));

@@ -1,4 +1,4 @@
-//! What each process told of itself: `preload/abi.h`, `enum process_part`.
+//! Each process's own statistics: `preload/abi.h`, `enum process_part`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,12 +8,12 @@ use runtime_abi::{PROCESS_GOES_ON, ProcessPart};
 
 /// The name of this source.
 const SOURCE: &str = "inside";
-/// So many programs are told apart. What more of them say is not kept.
-const MOST: usize = 1 << 18;
-/// And so many looks at their heap.
-const MOST_LOOKS: usize = 1 << 18;
-/// So much may a process still obtain once it has told of its end, bytes.
-const SINCE: u64 = 256 << 10;
+/// Maximum number of programs. Statistics of any beyond are dropped.
+const MAX_PROGRAMS: usize = 1 << 18;
+/// Maximum number of heap samples.
+const MAX_HEAP_SAMPLES: usize = 1 << 18;
+/// Bytes that a process may still allocate after it wrote its end.
+const AFTER_END_BYTES: u64 = 256 << 10;
 
 /// One program of a process, or the child of a fork.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +34,7 @@ impl Life {
         self.get(ProcessPart::BeganNs).unwrap_or(0)
     }
 
-    /// Where it is to end, or to become another program.
+    /// Whether the program wrote that it is about to exit or to exec.
     fn has_ended(&self) -> bool {
         self.get(ProcessPart::EndedNs).is_some()
     }
@@ -49,41 +49,42 @@ impl Life {
     }
 }
 
-/// All programs, by the number that each told itself by.
+/// All programs, by the number under which each wrote.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
     by_number: HashMap<u32, Life>,
-    /// What one process had of heap at a time, as (CLOCK_MONOTONIC milliseconds in their lower 32 bits, pages).
-    looks: Vec<(u32, u32)>,
+    /// Samples of one process's heap, as (lower 32 bits of the CLOCK_MONOTONIC milliseconds, pages).
+    heap_samples: Vec<(u32, u32)>,
 }
 
 impl Lives {
-    /// A process that goes on after all, as where it could not become another program, tells its end once more.
+    /// Stores one part. A process that goes on after it wrote its end, as when exec failed, writes its end again later.
     pub(super) fn take(&mut self, number: u32, part: u32, value: u64) {
         let Some(part) = ProcessPart::from_number(part.into()) else { return };
         if part == ProcessPart::HeapAt {
-            if self.looks.len() < MOST_LOOKS {
-                self.looks.push(((value >> 32) as u32, value as u32));
+            if self.heap_samples.len() < MAX_HEAP_SAMPLES {
+                self.heap_samples.push(((value >> 32) as u32, value as u32));
             }
             return;
         }
-        if self.by_number.len() < MOST || self.by_number.contains_key(&number) {
+        if self.by_number.len() < MAX_PROGRAMS || self.by_number.contains_key(&number) {
             self.by_number.entry(number).or_default().parts[part as usize] = Some(value);
         }
     }
 
-    /// Of the most that one process had resident, by the kernel's word, what was bursar's: its library, and the memory that it shares. 0
-    /// where no process told of such a peak.
+    /// The part of `resident_bytes`, the kernel's figure for the largest resident size of one process, that is bursar's
+    /// own: its library and its shared memory. 0 if no process reported such a peak.
     pub(super) fn own_bytes_in(&self, resident_bytes: u64) -> u64 {
         let own = |life: &Life| {
             let (own, peak) = (life.bytes(ProcessPart::Own)?, life.get(ProcessPart::PeakBytes)?);
-            Some(own).filter(|own| resident_bytes.saturating_sub(peak.saturating_add(*own)) <= SINCE)
+            Some(own).filter(|own| resident_bytes.saturating_sub(peak.saturating_add(*own)) <= AFTER_END_BYTES)
         };
         let of_peaks = self.by_number.values().filter(|life| life.get(ProcessPart::PeakBytes) <= Some(resident_bytes));
         of_peaks.filter_map(own).max().unwrap_or(0).min(resident_bytes)
     }
 
-    /// What a process had of heap when it was about to give some back, as (nanoseconds since `origin_ns`, bytes), in order of time.
+    /// The heap of processes right before they released memory, as (nanoseconds since `origin_ns`, bytes), ordered by
+    /// time.
     pub(super) fn heaps(&self, origin_ns: u64, now_ns: u64) -> Vec<(u64, u64)> {
         let now_ms = now_ns / 1_000_000;
         let at = |ms: u32| {
@@ -91,12 +92,12 @@ impl Lives {
             (now_ms.saturating_sub(ago.into()) * 1_000_000).saturating_sub(origin_ns)
         };
         let mut heaps: Vec<(u64, u64)> =
-            self.looks.iter().map(|(ms, pages)| (at(*ms), u64::from(*pages) * procfs::page_bytes())).collect();
+            self.heap_samples.iter().map(|(ms, pages)| (at(*ms), u64::from(*pages) * procfs::page_bytes())).collect();
         heaps.sort_unstable();
         heaps
     }
 
-    /// The processes, in order of their start. `origin_ns`: the zero of their times.
+    /// The processes, ordered by their start. `origin_ns` is the zero of their times.
     pub(super) fn records(&self, origin_ns: u64) -> Vec<ProcessRecord> {
         let mut by_pid: BTreeMap<u64, Vec<Life>> = BTreeMap::new();
         for life in self.by_number.values().copied() {
@@ -108,7 +109,7 @@ impl Lives {
         let mut records = Vec::new();
         for (pid, mut lives) in by_pid {
             lives.sort_by_key(Life::began_ns);
-            // What was told of a PID after its end is another process's.
+            // What was written under a PID after that process ended belongs to another process.
             let processes = lives.chunk_by(|before, _| before.goes_on());
             records.extend(processes.map(|programs| record(pid, programs, origin_ns, here)));
         }
@@ -117,7 +118,7 @@ impl Lives {
     }
 }
 
-/// A process that was these programs, one after the other. `here`: bursar's PID namespace.
+/// Makes one record of a process that ran these programs one after the other. `here`: bursar's PID namespace.
 fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> ProcessRecord {
     let (number, namespace) = (pid as i32, (pid >> 32) as u32);
     let last = programs.last().copied().unwrap_or_default();
@@ -129,7 +130,7 @@ fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> Pro
     let latest = |part| programs.iter().rev().find_map(|life| life.get(part));
     let status = last.get(ProcessPart::Status).filter(|_| !last.goes_on());
     let largest = programs.iter().max_by_key(|life| life.get(ProcessPart::PeakBytes));
-    let seen = |life: &Life| {
+    let resident = |life: &Life| {
         let heap_bytes = life.bytes(ProcessPart::Heap)?;
         let all_bytes = life.bytes(ProcessPart::Resident)?.max(heap_bytes);
         let inherited_bytes = life.bytes(ProcessPart::Inherited).unwrap_or(0);
@@ -139,7 +140,7 @@ fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> Pro
             may_share: life.get(ProcessPart::Shares) != Some(0),
             most_heap_bytes: life.bytes(ProcessPart::MostHeap)?.max(heap_bytes),
             inherited_bytes,
-            // Each page is copied at a fault of its own, also those of a huge page.
+            // Each page is copied by its own fault, also within a huge page.
             uncopied_bytes: inherited_bytes.saturating_sub(life.bytes(ProcessPart::MinorFaults).unwrap_or(u64::MAX)),
         })
     };
@@ -157,8 +158,8 @@ fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> Pro
         minor_faults: latest(ProcessPart::MinorFaults),
         major_faults: latest(ProcessPart::MajorFaults),
         exit_status: status.and_then(|status| i32::try_from(status).ok()),
-        // What a program that told nothing had is not known.
-        largest_seen: largest.filter(|_| !last.goes_on()).and_then(seen),
+        // A program that wrote nothing leaves its memory unknown.
+        largest_seen: largest.filter(|_| !last.goes_on()).and_then(resident),
         own: (!is_here).then_some(OwnPid { pid: number, namespace: known }),
         ..ProcessRecord::new(ProcessKey { pid: number, start_ticks }, SOURCE)
     }
@@ -170,16 +171,16 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn told(parts: &[(u32, ProcessPart, u64)]) -> Vec<ProcessRecord> {
+    fn recorded(parts: &[(u32, ProcessPart, u64)]) -> Vec<ProcessRecord> {
         let mut lives = Lives::default();
         parts.iter().for_each(|(number, part, value)| lives.take(*number, *part as u32, *value));
         lives.records(1_000_000_000)
     }
 
     #[test]
-    fn looks_at_heap_are_told_by_the_time_of_the_run() {
+    fn heap_samples_have_times_of_the_run() {
         let mut lives = Lives::default();
-        // Milliseconds in their lower 32 bits, which began anew a second before.
+        // Lower 32 bits of the milliseconds, which wrapped a second before.
         let (before, after) = (u64::from(u32::MAX), 1u64);
         for (ms, pages) in [(after, 512), (before, 256)] {
             lives.take(1, ProcessPart::HeapAt as u32, ms << 32 | pages);
@@ -191,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_one_process_are_one_record_and_a_pid_that_is_used_again_is_another() {
+    fn execs_are_one_record_and_a_reused_pid_is_another() {
         use ProcessPart::*;
-        let found = told(&[
+        let found = recorded(&[
             (1, Pid, 7),
             (1, BeganNs, 2_000_000_000),
             (1, PeakBytes, 3 * MIB),
@@ -230,7 +231,7 @@ mod tests {
                 uncopied_bytes: 0
             })
         );
-        let killed = told(&[
+        let killed = recorded(&[
             (1, Pid, 7),
             (1, PeakBytes, MIB),
             (1, Resident, 256),
@@ -241,13 +242,13 @@ mod tests {
         assert_eq!(
             (killed[0].max_rss_bytes, killed[0].largest_seen),
             (Some(MIB), None),
-            "it became one that told nothing"
+            "it became a program that wrote nothing"
         );
         assert_eq!((second.started_seconds, second.lifetime_seconds, second.max_rss_bytes), (Some(8.0), None, None));
     }
 
     #[test]
-    fn whatever_a_process_says_is_taken_within_bounds() {
+    fn anything_a_process_writes_is_read_within_bounds() {
         let mut lives = Lives::default();
         for part in 0..40 {
             lives.take(1, part, u64::MAX);
@@ -255,6 +256,6 @@ mod tests {
         let found = lives.records(u64::MAX);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].key.pid, found[0].exit_status), (-1, None));
-        assert!(told(&[(1, ProcessPart::BeganNs, 5)]).is_empty(), "nobody knows of whom that is");
+        assert!(recorded(&[(1, ProcessPart::BeganNs, 5)]).is_empty(), "its PID is unknown");
     }
 }

@@ -1,5 +1,5 @@
-//! The memory that the library writes its notes to. Whoever runs in the job may write there what he likes: nothing of it is believed
-//! further than its bounds.
+//! The shared memory that the library writes to. Any process of the job can write anything there, so every value is
+//! checked against its bounds.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,21 +14,21 @@ use runtime_abi::{
 /// Entries of the ring.
 pub(super) const ENTRIES: u64 = REFERENCE_RING as u64;
 
-/// That one note has room for.
-const MOST_PAGES: u64 = 0x1fff;
+/// Maximum number of pages of one entry.
+const MAX_PAGES: u64 = 0x1fff;
 
-/// One note.
+/// One entry of the ring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) file: u32,
-    /// Of [`ReferenceKind::File`] and [`ReferenceKind::Process`] the part.
+    /// The number of the part for [`ReferenceKind::File`] and [`ReferenceKind::Process`].
     pub(super) pages: u32,
     pub(super) kind: ReferenceKind,
-    /// The first page and the time, or what the part says.
+    /// The first page and the time, or the value of the part.
     pub(super) place: u64,
 }
 
-/// The memory, and how far it was read.
+/// The shared memory, and how far it was read.
 #[derive(Debug)]
 pub(super) struct Ring {
     memory: SharedWords,
@@ -43,7 +43,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// By which the job's processes open it.
+    /// The path by which the job's processes open it.
     pub(super) fn path(&self) -> PathBuf {
         self.memory.path()
     }
@@ -56,10 +56,10 @@ impl Ring {
         self.word(at).load(Ordering::Acquire)
     }
 
-    /// Passes on all entries that are complete; how many there were. One that is not yet holds up those behind it.
+    /// Passes all complete entries to `take` and returns their count. Stops at the first incomplete entry.
     pub(super) fn drain(&mut self, take: &mut dyn FnMut(Entry)) -> u64 {
         let begin = self.tail;
-        // No more than fits, whatever the processes say.
+        // The head may hold any number: never read more than fits.
         let end = begin.wrapping_add(self.load(ReferenceHead::HEAD_AT).wrapping_sub(begin).min(ENTRIES));
         while self.tail != end {
             let at = REFERENCE_RING_AT + (self.tail % ENTRIES) as usize * 16;
@@ -69,7 +69,7 @@ impl Ring {
             }
             let place = self.load(at + 8);
             if let Some(kind) = ReferenceKind::from_number(what >> 45 & 7) {
-                take(Entry { file: what as u32, pages: (what >> 32 & MOST_PAGES) as u32, kind, place });
+                take(Entry { file: what as u32, pages: (what >> 32 & MAX_PAGES) as u32, kind, place });
             }
             self.tail = self.tail.wrapping_add(1);
         }
@@ -77,8 +77,8 @@ impl Ring {
         self.tail.wrapping_sub(begin)
     }
 
-    /// When the job has ended: passes on what its threads had not put into the ring yet. The bytes that they have read, and how many
-    /// entries of the ring were never completed.
+    /// Passes to `take` what the threads had not yet put into the ring. Call it when the job has ended. Returns the
+    /// bytes that the threads have read, and the number of entries that were never completed.
     pub(super) fn drain_runs(&self, take: &mut dyn FnMut(Entry)) -> (u64, u64) {
         let runs = self.load(ReferenceHead::RUNS_AT).saturating_add(1).min(REFERENCE_RUNS as u64) as usize;
         let mut read_bytes = 0u64;
@@ -86,7 +86,7 @@ impl Ring {
             let at = REFERENCE_RUNS_AT + run * ReferenceRun::BYTES;
             let (file_pages, kind_ms) = (self.load(at + ReferenceRun::FILE_AT), self.load(at + ReferenceRun::KIND_AT));
             read_bytes = read_bytes.saturating_add(self.load(at + ReferenceRun::READ_BYTES_AT));
-            let pages = ((file_pages >> 32) as u32).min(MOST_PAGES as u32);
+            let pages = ((file_pages >> 32) as u32).min(MAX_PAGES as u32);
             let Some(kind) = ReferenceKind::from_number(kind_ms & 0xffff_ffff) else { continue };
             if pages > 0 && !matches!(kind, ReferenceKind::File | ReferenceKind::Process | ReferenceKind::InMemory) {
                 let first = self.load(at + ReferenceRun::FIRST_PAGE_AT) & ((1 << 40) - 1);
@@ -97,12 +97,12 @@ impl Ring {
         (read_bytes, unfinished)
     }
 
-    /// Whoever reads or writes a file waits until then, as the clock's milliseconds have it; 0: nobody does.
+    /// Makes processes that read or write files wait until this time, in milliseconds of the clock; 0 for no wait.
     pub(super) fn hold(&self, until_ms: u64) {
         self.word(ReferenceHead::HOLD_UNTIL_MS_AT).store(until_ms & 0xffff_ffff, Ordering::Relaxed);
     }
 
-    /// Files are to be told with their paths.
+    /// Asks the library to note the paths of files.
     pub(super) fn want_paths(&self) {
         self.word(ReferenceHead::WANTS_PATHS_AT).store(1, Ordering::Relaxed);
     }
@@ -115,22 +115,22 @@ impl Ring {
         self.load(ReferenceHead::PROCESSES_AT).saturating_sub(self.load(ReferenceHead::UNPATCHED_AT))
     }
 
-    /// Of [`Ring::programs`], how many have told what the loader had mapped.
+    /// How many of [`Ring::programs`] have noted the pages touched of what the loader had mapped.
     pub(super) fn ended(&self) -> u64 {
         self.load(ReferenceHead::ENDED_AT)
     }
 
-    /// Of [`Ring::programs`], how many had liburing loaded at their end.
+    /// How many of [`Ring::programs`] had loaded liburing by their end.
     pub(super) fn with_io_uring(&self) -> u64 {
         self.load(ReferenceHead::WITH_IO_URING_AT)
     }
 
-    /// By how much pipes were enlarged.
+    /// Bytes by which pipes were enlarged.
     pub(super) fn pipe_bytes(&self) -> u64 {
         self.load(ReferenceHead::PIPE_BYTES_AT)
     }
 
-    /// By class.
+    /// Hidden bytes, indexed by class.
     pub(super) fn hidden_bytes(&self) -> impl Iterator<Item = u64> + '_ {
         (0..).map(|class| self.load(ReferenceHead::HIDDEN_BYTES_AT + class * 8))
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_up_to_the_first_that_is_not_complete() {
+    fn reads_entries_up_to_the_first_incomplete_one() {
         let mut ring = Ring::create().unwrap();
         put(&ring, 0, 7 | 3 << 32 | 1 << 45, 5);
         put(&ring, 2, 9 | 1 << 32, 6);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_job_writes_is_read_within_bounds() {
+    fn anything_the_job_writes_is_read_within_bounds() {
         let mut ring = Ring::create().unwrap();
         ring.memory.words()[2..].iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
         assert_eq!(ring.drain(&mut |_| ()), 0);

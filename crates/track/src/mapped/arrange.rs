@@ -1,9 +1,10 @@
-//! In which order the pages that a scan found were referenced.
+//! The order in which the pages that a scan found were referenced.
 //!
-//! A scan shows which pages were referenced since the last, not in which order. If pairs of pages that two scans told apart mostly keep
-//! their order, as in a loop, or if no such pair was seen, pages are taken to be referenced in the order of their last references: in
-//! a loop that is the true order, and in no program is a distance taken for shorter than it can be. Pages that were never seen
-//! come first, in the order of the file. If pairs keep their order no more often than by chance, the order is drawn by chance.
+//! A scan shows which pages were referenced since the last scan, not their order. Bursar learns the order from pairs of
+//! pages that two earlier scans put in order. If most pairs keep their order, as in a loop, or if no such pair was
+//! found, pages are ordered by their previous references. In a loop that is the true order, and for any program a
+//! distance is never underestimated. Pages found for the first time come first, in the order of the file. If pairs keep
+//! their order no more often than by chance, the order is random.
 
 use std::collections::HashMap;
 
@@ -18,51 +19,53 @@ pub type Page = (u32, u64);
 /// A page that is mapped, and whether its Accessed bit is set.
 pub type Present = (Page, bool);
 
-/// Pairs that must be seen before the order is believed to be by chance, as a part of the square of all pages, and the share
-/// that keeps its order then.
-const ENOUGH_PAIRS: f64 = 1.0 / 16.0;
-const BY_CHANCE: f64 = 0.75;
+/// The order is taken to be random if at least this many pairs were found, as a part of the square of all pages, and if
+/// a smaller share of them keeps its order than this.
+const MIN_PAIRS_PART: f64 = 1.0 / 16.0;
+const MIN_SHARE_IN_ORDER: f64 = 0.75;
 
 /// When pages were found accessed.
 #[derive(Debug, Default)]
 pub struct Arranger {
-    last: HashMap<Page, Seen, RandomState>,
+    last: HashMap<Page, LastAccess, RandomState>,
     order: Order,
     scan: u64,
     place: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LastAccess {
     scan: u64,
     place: u64,
 }
 
 impl Arranger {
-    /// Puts the pages that were referenced since the last scan into order, a page of several processes once. A page that was never seen
-    /// has come since, and was referenced, whatever its bit says.
+    /// Orders the pages that were referenced since the last scan; a page of several processes counts once. A page that
+    /// no scan has found before is new, so it was referenced, whatever its bit says.
     pub fn arrange(&mut self, mut present: Vec<Present>) -> Vec<Page> {
         present.sort_unstable();
         present.reverse();
         present.dedup_by_key(|(page, _)| *page);
         self.scan += 1;
-        let mut arranged: Vec<(Option<Seen>, Page)> = present
+        let mut arranged: Vec<(Option<LastAccess>, Page)> = present
             .into_iter()
             .rev()
             .map(|(page, is_accessed)| (self.last.get(&page).copied(), page, is_accessed))
             .filter(|(seen, _, is_accessed)| *is_accessed || seen.is_none())
             .map(|(seen, page, _)| (seen, page))
             .collect();
-        // Stable: what was never seen stays in the order of the file.
+        // The sort is stable: new pages stay in the order of the file.
         arranged.sort_by_key(|(seen, _)| seen.map(|seen| seen.place));
         let seen: Vec<u64> = arranged.iter().filter_map(|(seen, _)| seen.map(|seen| seen.scan)).collect();
-        // A scan that finds most pages says nothing of their order.
+        // A scan that finds most pages accessed shows nothing about their order.
         let groups = match 2 * seen.len() < self.last.len() {
             true => seen.chunk_by(|one, other| one == other).map(|group| (group[0], group.len() as u32)).collect(),
             false => Vec::new(),
         };
-        self.order.see(self.scan, groups);
-        if self.order.pairs() > ENOUGH_PAIRS * (self.last.len() as f64).powi(2) && self.order.kept() < BY_CHANCE {
+        self.order.learn(self.scan, groups);
+        if self.order.pairs() > MIN_PAIRS_PART * (self.last.len() as f64).powi(2)
+            && self.order.kept() < MIN_SHARE_IN_ORDER
+        {
             let scan = self.scan;
             arranged.sort_by_key(|(_, (file, page))| mix(page ^ mix(u64::from(*file) ^ scan << 32)));
         }
@@ -71,7 +74,7 @@ impl Arranger {
             .into_iter()
             .map(|(_, page)| {
                 *place += 1;
-                last.insert(page, Seen { scan: *scan, place: *place });
+                last.insert(page, LastAccess { scan: *scan, place: *place });
                 page
             })
             .collect()
@@ -93,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_in_its_own_order_wherever_scans_cut_it() {
+    fn a_loop_keeps_its_order_wherever_scans_cut_it() {
         for count in [90, 310, 770, 1000, 1700] {
             let mut arranger = Arranger::default();
             let scans: Vec<_> = (0..100).map(|scan| arranger.arrange(accessed(found(scan * count, count)))).collect();
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_counts_once_and_what_is_new_was_referenced() {
+    fn a_page_counts_once_and_new_pages_were_referenced() {
         let mut arranger = Arranger::default();
         let present = vec![((1, 5), false), ((0, 7), true), ((1, 5), true), ((0, 3), false)];
         assert_eq!(arranger.arrange(present), [(0, 3), (0, 7), (1, 5)]);
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_without_order_are_put_in_an_order_by_chance() {
+    fn pages_without_order_get_a_random_order() {
         let mut arranger = Arranger::default();
         for scan in 0..200 {
             arranger.arrange((0..100).map(|at| ((0, mix(scan * 100 + at) % PAGES), true)).collect());

@@ -1,4 +1,4 @@
-//! What tracepoints show and what scans of mapped pages find, as one sequence of references.
+//! Joins references from tracepoints and from scans of mapped pages into one sequence.
 
 use std::collections::{HashMap, VecDeque};
 use std::iter::Peekable;
@@ -12,14 +12,15 @@ use crate::pages::choice::{chosen, chosen_within};
 use crate::references::{Iter, References};
 use crate::{Tracked, TrackedFile};
 
-/// A fault maps what lies around it too, and may be followed by one of its neighbours that maps the same again. What faults anew after
-/// so many pages was unmapped meanwhile, or another process maps it.
+/// A fault also maps the pages around it, and the next fault of a neighbour may map the same pages again. If a page
+/// faults again after this many pages, it was unmapped meanwhile, or another process maps it.
 const ONE_FAULT_PAGES: u64 = 4096;
 
-/// References in order of time. Of files whose mapped pages were scanned, one page stands for 2^level neighbours: if it faults, all
-/// of them are taken to fault, and other faults are left out; if a scan finds it accessed, all are taken to be referenced. A page
-/// counts once from scan to scan, but for faults that are [`ONE_FAULT_PAGES`] apart, and its first fault and its first scan are one
-/// reference: a fault may be told late. All other references are as the tracepoints show them.
+/// References in order of time. In files whose mapped pages were scanned, one page stands for 2^level neighbours. If
+/// that page faults, all of them are taken to fault, and faults of the others are dropped. If a scan finds it accessed,
+/// all are taken to be referenced. A page counts once between two scans, except for faults that are [`ONE_FAULT_PAGES`]
+/// apart. Its first fault and its first scan are one reference, since the event of a fault may arrive late. All other
+/// references stay as the tracepoints show them.
 #[derive(Debug)]
 pub struct Joined<'a> {
     traced: Peekable<Iter<'a>>,
@@ -29,15 +30,15 @@ pub struct Joined<'a> {
     /// The number of each scanned file in the sequence.
     numbers: Vec<Option<u32>>,
     is_scanned: Vec<bool>,
-    pages: HashMap<(u32, u64), Seen, RandomState>,
-    /// Pages that the tracepoints have shown so far, each as often as it was shown.
-    shown: u64,
-    /// What one run has become.
+    pages: HashMap<(u32, u64), PageState, RandomState>,
+    /// Pages in the tracepoints' references so far; a page counts each time.
+    traced_pages: u64,
+    /// Output references made from the last input run.
     ready: VecDeque<FileReference>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct PageState {
     faulted: Option<Faulted>,
     was_scanned: bool,
 }
@@ -46,20 +47,20 @@ struct Seen {
 #[derive(Clone, Copy, Debug)]
 struct Faulted {
     t_ns: u64,
-    /// Pages shown by then.
-    shown: u64,
+    /// [`Joined::traced_pages`] at that time.
+    traced_pages: u64,
 }
 
 impl Tracked {
-    /// All references, those that scans of mapped pages have found among them.
+    /// All references, including those found by scans of mapped pages.
     pub fn joined<'a>(&'a self, mapped: &'a Mapped) -> Joined<'a> {
         Joined::of(&self.references, &self.files, self.sees_faults(), mapped)
     }
 }
 
 impl<'a> Joined<'a> {
-    /// `sees_faults`: whether the tracepoints show faults. Then a file that was scanned and is not among the files is one of these by
-    /// another name, and what was scanned of it is left out.
+    /// `sees_faults`: whether the tracepoints show faults. If so, a scanned file that is not in `files` is one of them
+    /// under another name, and its scanned references are dropped.
     fn of(traced: &'a References, files: &[TrackedFile], sees_faults: bool, mapped: &'a Mapped) -> Joined<'a> {
         let mut further = files.len() as u32..;
         let number = |(device, inode): &(u32, u64)| {
@@ -79,13 +80,13 @@ impl<'a> Joined<'a> {
             numbers,
             is_scanned,
             pages: HashMap::default(),
-            shown: 0,
+            traced_pages: 0,
             ready: VecDeque::new(),
         }
     }
 
     fn take_traced(&mut self, run: FileReference) {
-        self.shown += u64::from(run.pages);
+        self.traced_pages += u64::from(run.pages);
         let is_sampled = run.kind == ReferenceKind::Fault && self.is_scanned.get(run.file as usize) == Some(&true);
         if !is_sampled {
             self.ready.push_back(run);
@@ -95,10 +96,11 @@ impl<'a> Joined<'a> {
         for page in chosen_within(run.first_page, run.first_page + u64::from(run.pages), self.level) {
             let group = page >> self.level;
             let seen = self.pages.entry((run.file, group)).or_default();
-            let before = seen.faulted.replace(Faulted { t_ns: run.t_ns, shown: self.shown });
-            let is_told = before
-                .map_or(seen.was_scanned, |before| before.t_ns >= since && self.shown - before.shown < ONE_FAULT_PAGES);
-            if !is_told {
+            let before = seen.faulted.replace(Faulted { t_ns: run.t_ns, traced_pages: self.traced_pages });
+            let is_counted = before.map_or(seen.was_scanned, |before| {
+                before.t_ns >= since && self.traced_pages - before.traced_pages < ONE_FAULT_PAGES
+            });
+            if !is_counted {
                 self.ready.push_back(self.whole(run, group));
             }
         }
@@ -109,14 +111,14 @@ impl<'a> Joined<'a> {
         let since = self.scanned_before(run.t_ns);
         for page in run.first_page..run.first_page + u64::from(run.pages) {
             let group = page >> self.level;
-            // Pages are chosen less densely as more is mapped.
+            // Skip pages that left the sample: pages are chosen less densely as more is mapped.
             if chosen(group, self.level) != page {
                 continue;
             }
             let seen = self.pages.entry((file, group)).or_default();
             let was_scanned = std::mem::replace(&mut seen.was_scanned, true);
-            let is_told = seen.faulted.is_some_and(|faulted| faulted.t_ns >= since || !was_scanned);
-            if !is_told {
+            let is_counted = seen.faulted.is_some_and(|faulted| faulted.t_ns >= since || !was_scanned);
+            if !is_counted {
                 self.ready.push_back(self.whole(FileReference { file, ..run }, group));
             }
         }
@@ -153,7 +155,8 @@ impl Iterator for Joined<'_> {
     }
 }
 
-/// A file by what `maps` says of it: on overlayfs its device there is not that of the file system beneath, which holds its pages.
+/// Finds a file by the numbers in `maps`. On overlayfs the device there is not that of the underlying file system,
+/// which holds the pages.
 fn find(files: &[TrackedFile], device: u32, inode: u64) -> Option<u32> {
     let exact = files.iter().rposition(|file| file.inode == inode && kernel_device(file.device) == device);
     let mut same_inode = files.iter().enumerate().filter(|(_, file)| file.inode == inode);
@@ -178,7 +181,7 @@ mod tests {
         references
     }
 
-    /// Scans at these times, each of which found these pages of the sample accessed.
+    /// Scans at these times, each of which found these sampled pages accessed.
     fn scanned(scans: &[(u64, std::ops::Range<u64>)]) -> Mapped {
         let runs = scans.iter().flat_map(|(t_ns, pages)| {
             chosen_within(pages.start, pages.end, LEVEL).map(|page| run(*t_ns, page, 1, ReferenceKind::Fault))
@@ -192,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Times and pages of what a sequence references.
+    /// Times and pages of the joined references.
     fn joined(traced: &References, files: &[TrackedFile], mapped: &Mapped) -> Vec<(u64, u64)> {
         Joined::of(traced, files, true, mapped).map(|run| (run.t_ns, u64::from(run.pages))).collect()
     }
@@ -211,21 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unmapped_and_faults_anew_between_two_scans_is_referenced_each_time() {
+    fn each_new_fault_between_two_scans_is_a_reference() {
         let passes = [3, 4, 5, 6].map(|t_ns| run(t_ns, 0, 8192, ReferenceKind::Fault));
         let found = joined(&references(passes), &[FILE], &scanned(&[(2, 0..0), (10, 0..8192), (20, 0..0)]));
         assert_eq!([3, 4, 5, 6, 10].map(|t_ns| pages_at(&found, t_ns)), [8192, 8192, 8192, 8192, 0]);
     }
 
     #[test]
-    fn a_first_fault_that_is_told_after_its_scan_is_none_and_later_ones_are() {
+    fn a_first_fault_after_its_scan_does_not_count_again() {
         let traced = references([run(12, 0, 256, ReferenceKind::Fault), run(25, 0, 256, ReferenceKind::Fault)]);
         let found = joined(&traced, &[FILE], &scanned(&[(10, 0..256), (20, 0..0), (30, 0..256)]));
         assert_eq!([10, 12, 25, 30].map(|t_ns| pages_at(&found, t_ns)), [256, 0, 256, 0]);
     }
 
     #[test]
-    fn reads_and_other_files_stay_as_they_are() {
+    fn reads_and_faults_of_other_files_stay() {
         let traced = references([
             run(5, 3, 2, ReferenceKind::Read),
             FileReference { file: 1, ..run(6, 3, 2, ReferenceKind::Fault) },
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_name_is_found_by_its_inode_on_overlayfs_only() {
+    fn only_overlayfs_files_are_found_by_inode_alone() {
         let mapped = |device| Mapped { files: vec![(device, 7)], ..scanned(&[(10, 0..16)]) };
         assert_eq!(joined(&References::default(), &[FILE], &mapped(50)), [(10, 16)]);
         assert_eq!(joined(&References::default(), &[FILE], &mapped(8 << 20 | 2)), []);

@@ -1,4 +1,4 @@
-//! One process: which pages of the files that it has mapped are scanned.
+//! One process: which of its mapped file pages are scanned.
 
 use linux::pages::{FileMapping, MOST_ADDRESSES, REGION_BYTES, Region, State, Tables, Target};
 use linux::procfs;
@@ -11,9 +11,9 @@ use crate::pages::choice::chosen_within;
 pub struct Process {
     pid: i32,
     pub start: u64,
-    /// The thread by which its tables are read.
+    /// The thread whose page tables are read.
     target: Option<Target>,
-    /// By address.
+    /// Ordered by mapping and address.
     samples: Vec<Sample>,
     addresses: Vec<u64>,
 }
@@ -29,7 +29,8 @@ impl Process {
         Process { pid, start, target: None, samples: Vec::new(), addresses: Vec::new() }
     }
 
-    /// Chooses the pages to scan: one of each 2^level neighbours in a file, where anything is mapped. `number` numbers files.
+    /// Chooses the pages to scan: one of each 2^level neighbours in a file, where page tables exist. `number` numbers
+    /// files.
     pub fn choose(
         &mut self,
         tables: &mut Tables,
@@ -54,12 +55,12 @@ impl Process {
         self.addresses.extend(self.samples.iter().map(|sample| sample.address));
     }
 
-    /// Adds the pages of the sample that are there.
-    pub fn look(&mut self, tables: &mut Tables, present: &mut Vec<Present>) {
+    /// Adds the sampled pages that are mapped, each with its Accessed bit.
+    pub fn scan(&mut self, tables: &mut Tables, present: &mut Vec<Present>) {
         let Some(target) = &self.target else { return };
         let mut states: Vec<State> = Vec::new();
         for (addresses, samples) in self.addresses.chunks(MOST_ADDRESSES).zip(self.samples.chunks(MOST_ADDRESSES)) {
-            // The thread may have ended before others.
+            // The thread may have ended before the others.
             if tables.look(target, addresses, &mut states).unwrap_or_default().is_none() {
                 self.target = None;
                 return;
@@ -70,7 +71,7 @@ impl Process {
     }
 }
 
-/// The sampled pages of a mapping in a region.
+/// The sampled pages of a mapping within a region.
 fn samples<'a>(
     mapping: &'a FileMapping,
     region: &Region,

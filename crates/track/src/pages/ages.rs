@@ -1,29 +1,29 @@
-//! Memory by the time since it was accessed.
+//! Memory by the time since its last access.
 
 use model::AgeBytes;
 
-/// Bounds of the classes, seconds.
+/// Upper bounds of the age classes, seconds.
 const BOUNDS: [f64; 14] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
-/// Bytes by age at a moment.
+/// Bytes by age at one moment.
 pub struct Ages {
     now_ns: u64,
     bytes: [u64; BOUNDS.len() + 1],
 }
 
 impl Ages {
-    /// Nothing yet.
+    /// Starts empty.
     pub fn at(now_ns: u64) -> Ages {
         Ages { now_ns, bytes: [0; BOUNDS.len() + 1] }
     }
 
-    /// Bytes that were seen accessed then; `None`: never.
+    /// Adds bytes last found accessed at `seen_ns`; `None`: never.
     pub fn add(&mut self, seen_ns: Option<u64>, bytes: u64) {
         let age = seen_ns.map(|seen| self.now_ns.saturating_sub(seen) as f64 / 1e9);
         self.bytes[age.map_or(BOUNDS.len(), |age| BOUNDS.partition_point(|bound| *bound <= age))] += bytes;
     }
 
-    /// Each class with what is in it, the youngest first.
+    /// All classes, youngest first.
     pub fn finish(self) -> Vec<AgeBytes> {
         let bounds = BOUNDS.into_iter().map(Some).chain([None]);
         bounds.zip(self.bytes).map(|(below, bytes)| AgeBytes { below, bytes }).collect()
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_belongs_to_the_older_class_and_what_was_never_seen_to_the_last() {
+    fn bounds_are_in_the_older_class_never_seen_in_the_last() {
         let mut ages = Ages::at(2_000_000_000);
         for seen_ns in [Some(2_000_000_000), Some(1_000_000_000), Some(0), None] {
             ages.add(seen_ns, 7);

@@ -1,6 +1,6 @@
 //! The lower rung: whole processes, by `clear_refs` and `smaps`.
 //!
-//! After the bits are cleared, accessed memory is read several times, each time later ([`super::growth`]).
+//! After the bits are cleared, accessed memory is read several times, at growing intervals ([`super::growth`]).
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
 use super::few::Few;
 use super::growth::{Growth, Reading};
 use super::scope::Members;
-use super::{Error, Looks, Settings, own_cpu, page_bytes};
+use super::{Error, Scanner, Settings, own_cpu, page_bytes};
 
-/// From a clearing to the first reading. The time to each next reading is twice that to the one before.
-const SHORTEST: Duration = Duration::from_millis(50);
-/// The program's part of a clearing: each page that it touches again.
+/// Time from a clear to the first reading. Each later reading comes after twice the time of the one before.
+const MIN_FIRST_READING: Duration = Duration::from_millis(50);
+/// Cost of a clear to the program, for each page that it touches again.
 const TOUCH_SECONDS: f64 = 0.4e-6;
 
 /// The rung.
@@ -23,16 +23,16 @@ pub struct Coarse {
     begin: Instant,
     round_began: Instant,
     round_cpu: Duration,
-    /// Of the program, in this round.
+    /// Estimated cost to the program in this round, seconds.
     target: f64,
     cleared: Instant,
-    /// From the clearing to the first reading.
+    /// Time from the clear to the first reading.
     shortest: Duration,
-    /// Since the clearing.
+    /// Readings since the last clear.
     growth: Growth,
-    /// Of the clearing before, complete. `None` since the start or a time without scans.
+    /// The complete readings after the clear before. `None` at the start and after a time without scans.
     last: Option<Growth>,
-    /// Whether what that shows is a lower bound: see [`Growth::is_lower_bound`].
+    /// Whether `last` shows a lower bound only: see [`Growth::is_lower_bound`].
     is_lower_bound: bool,
     maps: Vec<(i32, Referenced)>,
 }
@@ -47,7 +47,7 @@ impl Coarse {
             round_cpu: own_cpu(),
             target: 0.0,
             cleared: now,
-            shortest: SHORTEST,
+            shortest: MIN_FIRST_READING,
             growth: Growth::default(),
             last: None,
             is_lower_bound: false,
@@ -64,7 +64,7 @@ impl Coarse {
 
     fn clear(&mut self, members: &mut Members) -> Growth {
         for pid in members.refresh().keys() {
-            // One that has ended meanwhile is no longer a member.
+            // A process that has ended meanwhile is no longer a member.
             let _ = clear_referenced(*pid);
         }
         self.target += self.growth.accessed() as f64 / page_bytes() as f64 * TOUCH_SECONDS;
@@ -83,7 +83,7 @@ impl Coarse {
         }
     }
 
-    /// The working set: of the last complete readings, or more if the readings since show more already.
+    /// The working set: from the last complete readings, or more if the current readings already show more.
     fn working_set(&self) -> Option<u64> {
         let of = |growth: &Growth| growth.working_set(self.settings.misses_per_second, page_bytes());
         let last = self.last.as_ref().filter(|_| !self.is_lower_bound);
@@ -91,8 +91,8 @@ impl Coarse {
     }
 }
 
-impl Looks for Coarse {
-    fn look(&mut self, members: &mut Members) -> Option<Duration> {
+impl Scanner for Coarse {
+    fn scan(&mut self, members: &mut Members) -> Option<Duration> {
         let before = own_cpu();
         if members.refresh().is_empty() {
             return None;
@@ -103,18 +103,18 @@ impl Looks for Coarse {
         }
         let reading = self.read(members);
         self.growth.add(reading);
-        // Of a program of many GiB readings are so dear that fewer of them span more time.
+        // Readings of a program of many GiB cost so much that they must be fewer and further apart.
         let cost = (own_cpu() - before).div_f64(2.0 * self.settings.overhead.max(1e-4));
         if self.growth.is_complete(self.settings.misses_per_second, page_bytes()) {
             let came_before = self.last.as_ref().map_or(0, Growth::came);
             self.is_lower_bound = self.growth.is_lower_bound(came_before);
             self.last = Some(self.clear(members));
-            self.shortest = cost.max(SHORTEST);
+            self.shortest = cost.max(MIN_FIRST_READING);
         } else if self.growth.readings().len() == 1 {
             self.shortest = self.shortest.max(cost);
         }
         let due = self.shortest * 2u32.pow(self.growth.readings().len().min(20) as u32);
-        Some(due.saturating_sub(self.cleared.elapsed()).max(SHORTEST / 2))
+        Some(due.saturating_sub(self.cleared.elapsed()).max(MIN_FIRST_READING / 2))
     }
 
     fn round(&mut self) -> PagesRound {
@@ -147,7 +147,7 @@ impl Looks for Coarse {
             tracking: true,
             tracked_bytes: tracked,
             touched_bytes: within.accessed,
-            // At most: smaps does not say which of a mapping's pages were accessed.
+            // An upper bound: smaps does not show which pages of a mapping were accessed.
             huge_touched_bytes: self
                 .maps
                 .iter()
@@ -174,7 +174,7 @@ impl Looks for Coarse {
 
     fn resume(&mut self, members: &mut Members) {
         self.clear(members);
-        // It reaches back into the time without scans.
+        // The last readings reach back into the time without scans.
         self.last = None;
     }
 }

@@ -1,47 +1,47 @@
 //! LRU stack distances of pages that a scan found accessed.
 //!
-//! A scan shows which pages were accessed since the scan before, not in which order. Pages of one scan are a tie. The distance
-//! of a page in a tie is a random variable: it depends on the page's place among the others at its previous access and at this
-//! one. Each page therefore gets a distance drawn from that distribution. The mean would be wrong for a program that accesses
-//! all of its memory between two scans: every distance would be three quarters of the memory, and a quarter would seem to
-//! be not needed.
+//! A scan shows which pages were accessed since the scan before, but not their order: pages of one scan are tied. The
+//! distance of a tied page is a random variable. It depends on the page's position among the others at its previous
+//! access and at this one. Each page therefore gets a distance drawn from that distribution. The mean would be wrong
+//! for a program that accesses all of its memory between two scans: every distance would be three quarters of the
+//! memory, as if a quarter of it were not needed.
 
 use super::order::Order;
 use super::stack::Stack;
 
-/// A page, or a group of neighbours that one sampled page stands for, that a scan found accessed.
+/// A page that a scan found accessed. A sampled page stands for its group of neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The scan that saw it last before.
+    /// The last earlier scan that found it accessed.
     pub seen: u64,
-    /// Pages that it stands for.
+    /// Number of pages that it stands for.
     pub pages: u64,
 }
 
-/// Draws distances; learns from each scan whether pages keep their order.
+/// Draws distances. Learns from each scan whether pages keep their order.
 #[derive(Debug, Default)]
 pub struct Distances {
     order: Order,
     draws: u32,
 }
 
-/// The pages around a tie, by what scans know of them.
+/// The pages tied with a page, grouped by when scans found them accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tie {
-    /// Seen together with the page then, and not now.
+    /// Found with the page at its previous access, not now.
     pub left: u64,
-    /// Seen together with the page then and now, itself not included.
+    /// Found with the page at its previous access and now, without the page itself.
     pub stayed: u64,
-    /// Seen together with the page now, and earlier than it then.
+    /// Found with the page now, and before it at its previous access.
     pub joined: u64,
 }
 
 impl Distances {
-    /// Scan `now` found these pages accessed, in rising order of `seen`. Passes for each the pages that were accessed since its
-    /// previous access, itself not included. O(n log n) of n pages.
-    pub fn of(&mut self, now: u64, accesses: &[Access], stack: &Stack, mut tell: impl FnMut(u64, Access)) {
+    /// Scan `now` found these pages accessed, given in rising order of `seen`. Calls `emit` for each with the number of
+    /// other pages accessed since its previous access. O(n log n) for n pages.
+    pub fn of(&mut self, now: u64, accesses: &[Access], stack: &Stack, mut emit: impl FnMut(u64, Access)) {
         let groups = accesses.chunk_by(|one, other| one.seen == other.seen);
-        self.order.see(now, groups.map(|group| (group[0].seen, group.len() as u32)).collect());
+        self.order.learn(now, groups.map(|group| (group[0].seen, group.len() as u32)).collect());
         let places: Vec<_> = accesses.iter().map(|access| stack.above(access.seen)).collect();
         let (mut older, mut from) = (0, 0);
         while from < accesses.len() {
@@ -52,14 +52,14 @@ impl Distances {
             for access in group {
                 let stayed = both - access.pages;
                 let tie = Tie { left: same.saturating_sub(both), stayed, joined: older };
-                tell(newer + self.draw(tie), *access);
+                emit(newer + self.draw(tie), *access);
             }
             older += both;
             from += together;
         }
     }
 
-    /// The pages of a tie that were accessed between the page's previous access and this one.
+    /// The number of tied pages accessed between the page's previous access and this one.
     pub fn draw(&mut self, tie: Tie) -> u64 {
         self.draws = self.draws.wrapping_add(1);
         tie.between(self.order.kept(), spread(self.draws)).round() as u64
@@ -67,11 +67,13 @@ impl Distances {
 }
 
 impl Tie {
-    /// `kept`: the share of pairs of pages that keep their order. `draw`: three shares, even over [0, 1): which kind of
-    /// program it is, and the page's place in the tie then and now where that is chance.
+    /// `kept`: the share of pairs of pages that keep their order. `draw`: three random numbers, uniform over [0, 1):
+    /// the kind of program, and, where the order is random, the page's position in the tie at its previous access and
+    /// now.
     ///
-    /// Where all pairs keep their order, as in a loop, each other page comes in between. Where all are reversed, only pages that
-    /// followed the page then do, and each of them did so twice. Where half keep it, the places then and now are independent.
+    /// If all pairs keep their order, as in a loop, every other page comes in between. If all are reversed, only the
+    /// pages that followed at the previous access come in between, each of them twice. If half keep it, the two
+    /// positions are independent.
     fn between(self, kept: f64, draw: [f64; 3]) -> f64 {
         let [kind, then, now] = draw;
         let Tie { left, stayed, joined } = self;
@@ -84,7 +86,7 @@ impl Tie {
     }
 }
 
-/// The n-th point of an even sequence in the unit cube (Roberts' R3): without chance, so that two runs agree.
+/// The n-th point of a low-discrepancy sequence in the unit cube (Roberts' R3). Deterministic, so that two runs agree.
 fn spread(n: u32) -> [f64; 3] {
     [0.819_172_513_396_164_4, 0.671_043_606_703_789_2, 0.549_700_477_901_970_2]
         .map(|step: f64| (0.5 + step * f64::from(n)).fract())
@@ -98,7 +100,7 @@ mod tests {
     const PAGES: u64 = 1000;
     const BURSTS: u64 = 50;
 
-    /// The exact distance of each access: distinct other pages since the previous access of that page.
+    /// Exact distance of each access: distinct other pages since the previous access of that page.
     fn exact(accesses: &[u64]) -> Vec<u64> {
         let mut stack: Vec<u64> = Vec::new();
         let mut distances = Vec::new();
@@ -112,7 +114,7 @@ mod tests {
         distances
     }
 
-    /// What scans see that end after these numbers of accesses.
+    /// Distances that scans show when they come after these numbers of accesses.
     fn scanned(accesses: &[u64], ends: impl Iterator<Item = usize>) -> Vec<u64> {
         let (mut stack, mut distances) = (Stack::default(), Distances::default());
         let mut seen = vec![0; PAGES as usize];
@@ -170,7 +172,7 @@ mod tests {
     fn a_scan_in_the_middle_of_each_burst_changes_nothing() {
         for kind in ["loop", "shuffled"] {
             let accesses: Vec<u64> = (0..BURSTS).flat_map(|number| burst(kind, number)).collect();
-            // Bursts are apart: a scan after each, and one somewhere within it.
+            // Bursts are apart: one scan after each, and one somewhere within it.
             let ends = (0..BURSTS).flat_map(|at: u64| [at * PAGES + mix(at) % PAGES, (at + 1) * PAGES]);
             let seen = working_set(scanned(&accesses, ends.map(|end| end as usize)));
             assert!((950..=1000).contains(&seen), "{kind}: {seen}");
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_even() {
+    fn draws_are_uniform() {
         for dimension in 0..3 {
             let mut parts = [0; 10];
             (0..1000).for_each(|n| parts[(spread(n)[dimension] * 10.0) as usize] += 1);
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_of_one_is_nothing() {
+    fn a_tie_of_one_page_has_distance_zero() {
         let mut distances = Distances::default();
         assert_eq!(distances.draw(Tie { left: 0, stayed: 0, joined: 0 }), 0);
     }

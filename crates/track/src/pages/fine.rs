@@ -16,65 +16,66 @@ use super::filled::{Fills, FirstAgain};
 use super::guests::{Guest, Guests};
 use super::idle::{Idle, idle};
 use super::page_cache::{PageCache, Seen};
-use super::process::{Looked, Place, Process};
+use super::process::{Place, Process, ScanResult};
 use super::returned::{self, Returned};
 use super::scope::Members;
 use super::stack::Stack;
 use super::sweep;
 use super::window::{TLB_ENTRIES, TOUCH_SECONDS, Window};
-use super::{Error, Looks, Settings, own_cpu};
+use super::{Error, Scanner, Settings, own_cpu};
 use round::Sums;
 
-/// What was accessed before the first look was so in an order that nobody knows; it is drawn by chance among so many. The first access
-/// since then therefore tells nothing of what the page needs.
-const BEFORE: u64 = 1024;
+/// Pages accessed before the first scan have an unknown order. Each gets a scan number below this one by its hash, as a
+/// random order. Its first access after that does not show what it needs.
+const INITIAL_SCANS: u64 = 1024;
 const FIRST_UNITS: u64 = 1024;
 const FIRST_INTERVAL: Duration = Duration::from_millis(10);
-/// Between decisions of the controller.
-const CONTROL: Duration = Duration::from_millis(200);
-/// Between readings of the mappings.
-const REFRESH: Duration = Duration::from_millis(500);
-/// Pages for which a place is kept on the stack while they rest: where they go back if they were not accessed. Without it they would
-/// stand with what was seen before, be it all that an earlier phase accessed last.
-const RESERVED: u64 = 0;
+/// Time between decisions of the controller.
+const CONTROL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time between reads of the mappings.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// Weight on the stack of the place of a resting page: the page returns there if it was not accessed. Without the
+/// reservation it would be merged with older pages, at worst with all that an earlier phase accessed last.
+const RESTING_PLACE_PAGES: u64 = 0;
 
-/// So large a part of all memory is much when it is found at once.
-const MUCH_PART: u64 = 10;
+/// New memory is a fill if a scan finds at least this part (1/10) of all memory at once.
+const FILL_PART: u64 = 10;
 
-/// Looks that must find a page accessed before it rests, and the longest rest, in looks and in time: what is hot no more stands
-/// above all else until its rest is over.
-const HOT: u32 = 4;
-const LONGEST_REST: u32 = 32;
-const LONGEST_REST_SECONDS: f64 = 0.5;
+/// Consecutive scans that must find a page accessed before it rests, and the longest rest, in scans and in seconds. A
+/// page that is hot no more stays on top of the stack until its rest is over.
+const HOT_STREAK: u32 = 4;
+const MAX_REST_SCANS: u32 = 32;
+const MAX_REST_SECONDS: f64 = 0.5;
 
 /// The rung.
 pub struct Fine {
     tables: Tables,
     settings: Settings,
     processes: Vec<Process>,
-    /// What is read and written of files, where that is seen.
+    /// Reads and writes of files, if the kernel shows them.
     cache: Option<PageCache>,
     returned: Returned,
     guests: Guests,
     pace: Pace,
     begin: Instant,
-    /// Whether this thread takes its time from the program's own processor.
+    /// Whether this thread runs on the program's own processor.
     beside: bool,
-    /// Tells apart what looks have seen, and what has come back between them.
+    /// Number of the current scan, or of a page's return from swap between scans. Orders all accesses.
     now: u64,
-    /// What that was at the last look.
+    /// `now` at the previous scan.
     before: u64,
-    /// The number of the look that is going on.
-    looks: u64,
-    /// When it was, since the beginning.
-    looked: Duration,
+    /// Number of scans.
+    scans: u64,
+    /// Time of the last scan, since tracking began.
+    scanned_at: Duration,
     stack: Stack,
     distances: Distances,
     first_again: FirstAgain,
     fills: Fills,
-    /// The look that found much new memory last. It was filled at some time since the look before, or since the mappings were read before.
+    /// `now` of the last scan that found a fill. The memory was filled after the previous scan or the previous read of
+    /// the mappings.
     found: u64,
-    /// Hot pages that are not looked at: above all on the stack.
+    /// Hot pages that are not scanned; they stand on top of the stack.
     resting: u64,
     stale: bool,
     refreshed: Instant,
@@ -85,7 +86,7 @@ pub struct Fine {
 
 /// A page that was found accessed.
 struct Hit {
-    /// The process and its sample; `None`: a page of a file that was read or written.
+    /// Index of the process and of its sample; `None` for a page of a file that was read or written.
     mapped: Option<(usize, usize)>,
     pages: u64,
     seen: u64,
@@ -109,10 +110,10 @@ impl Fine {
             pace: Pace { interval: FIRST_INTERVAL, level: 0 },
             begin: now,
             beside: false,
-            now: BEFORE,
-            before: BEFORE,
-            looks: 0,
-            looked: Duration::ZERO,
+            now: INITIAL_SCANS,
+            before: INITIAL_SCANS,
+            scans: 0,
+            scanned_at: Duration::ZERO,
             stack: Stack::default(),
             distances: Distances::default(),
             first_again: FirstAgain::default(),
@@ -144,10 +145,10 @@ impl Fine {
         Ok(fine)
     }
 
-    /// Keeps a program that has grown from being looked at in as many pages more before the controller knows what they cost.
+    /// Limits the units scanned of a program that has grown, until the controller knows what they cost.
     fn thin_out(&mut self) {
-        let looked_at: usize = self.processes.iter().map(|process| process.samples.len()).sum();
-        let most = FIRST_UNITS.max(2 * looked_at as u64);
+        let scanned: usize = self.processes.iter().map(|process| process.samples.len()).sum();
+        let most = FIRST_UNITS.max(2 * scanned as u64);
         while self.pace.level < 30 && self.units() > most {
             self.pace.level += 1;
         }
@@ -158,7 +159,7 @@ impl Fine {
         self.processes.iter().map(|process| process.units(tables, level)).sum()
     }
 
-    /// Finds processes that came and went, and chooses the pages to look at.
+    /// Updates the list of processes, and chooses the pages to scan.
     fn refresh(&mut self, members: &mut Members) {
         let living = members.refresh();
         self.processes.retain(|process| living.get(&process.pid) == Some(&process.start));
@@ -175,7 +176,7 @@ impl Fine {
         self.choose(true);
     }
 
-    /// Only of one process can it be said which processor will be its.
+    /// The processor that a program will use can only be predicted for a single process.
     fn stay_beside(&mut self) {
         self.beside = match self.processes.as_slice() {
             [process] => run_beside(process.pid),
@@ -183,7 +184,7 @@ impl Fine {
         };
     }
 
-    /// `fresh`: what was not there before has just come.
+    /// `fresh`: pages not known before are new, not merely new in the sample.
     fn choose(&mut self, fresh: bool) {
         let (tables, now, level) = (&mut self.tables, self.now, self.pace.level);
         let mut gone = Vec::new();
@@ -194,7 +195,7 @@ impl Fine {
                 process.guest = self.guests.watch(tables, process.pid);
                 process.is_unseen = process.guest.is_none();
             }
-            let stamp = |address, neighbour: Option<u64>| neighbour.unwrap_or(mix(address) % BEFORE);
+            let stamp = |address, neighbour: Option<u64>| neighbour.unwrap_or(mix(address) % INITIAL_SCANS);
             match process.choose(tables, level, now, stamp, fresh) {
                 Ok(pages) => found += pages,
                 Err(_) => gone.push(process.pid),
@@ -205,7 +206,7 @@ impl Fine {
         for process in &mut self.processes {
             if process.guest.as_ref().is_some_and(Guest::is_settled) {
                 let all: Vec<usize> = (0..process.samples.len()).collect();
-                process.look_at(&all);
+                process.watch(&all);
             }
         }
         self.follow_guests();
@@ -217,15 +218,15 @@ impl Fine {
         (self.stale, self.refreshed) = (false, Instant::now());
     }
 
-    /// So many pages are there for the first time.
+    /// A scan found this many pages for the first time.
     fn found(&mut self, pages: u64) {
         self.round.first_touches += pages;
-        if pages * MUCH_PART > self.stack.pages() && self.fills.is_before_work(self.begin.elapsed()) {
+        if pages * FILL_PART > self.stack.pages() && self.fills.is_before_work(self.begin.elapsed()) {
             self.found = self.now;
         }
     }
 
-    /// Why what a guest accesses is not seen.
+    /// Why accesses of a guest are not seen.
     pub fn without_guests(&self) -> Option<&str> {
         self.guests.why_not()
     }
@@ -234,14 +235,14 @@ impl Fine {
         self.processes.iter().any(|process| process.guest.is_some())
     }
 
-    /// Looking more often than DAMON does shows nothing.
+    /// Scanning more often than DAMON does shows nothing new.
     fn follow_guests(&mut self) {
         if self.has_guests() {
             self.pace.interval = self.pace.interval.max(damon::INTERVAL);
         }
     }
 
-    /// What DAMON works is part of what looking costs. It follows from the number of pages alone.
+    /// The CPU time of DAMON's thread is part of the cost of scans. It depends on the number of pages alone.
     fn pay_for_guests(&mut self) {
         let guests = self.processes.iter_mut().filter_map(|process| process.guest.as_mut());
         let seconds = guests.map(Guest::cpu).sum::<Duration>().as_secs_f64();
@@ -250,30 +251,30 @@ impl Fine {
         self.round.target += seconds;
     }
 
-    /// Begins the stack anew with what is known of all pages.
+    /// Rebuilds the stack from what is known of all pages.
     fn restack(&mut self) {
         let samples = self.processes.iter().flat_map(|process| &process.samples);
         let mapped = samples.filter_map(|sample| match sample.place {
             Place::Armed { seen } | Place::Spent { seen } => Some((seen, sample.pages)),
-            Place::Resting { seen, .. } | Place::Waking { seen } => Some((seen, RESERVED)),
+            Place::Resting { seen, .. } | Place::Waking { seen } => Some((seen, RESTING_PLACE_PAGES)),
             Place::Absent | Place::Blind(_) => None,
         });
-        let files = self.cache.iter().flat_map(|cache| cache.seen().map(|seen| (seen.look, cache.weight())));
+        let files = self.cache.iter().flat_map(|cache| cache.seen().map(|seen| (seen.scan, cache.weight())));
         self.stack.rebuild(mapped.chain(files).collect());
     }
 
-    /// What was read and written of files since the last look.
+    /// Adds the file pages read and written since the last scan.
     fn find_referenced(&mut self, hits: &mut Vec<Hit>) {
         self.take_in_files();
         let Some(cache) = &mut self.cache else { return };
-        let now = Seen { look: self.now, ns: self.begin.elapsed().as_nanos() as u64 };
+        let now = Seen { scan: self.now, ns: self.begin.elapsed().as_nanos() as u64 };
         let pages = cache.weight();
         for before in cache.referenced(now) {
-            if before.is_none_or(|before| before.look <= self.round.after) {
+            if before.is_none_or(|before| before.scan <= self.round.after) {
                 self.round.files += pages;
             }
             match before {
-                Some(before) => hits.push(Hit { mapped: None, pages, seen: before.look }),
+                Some(before) => hits.push(Hit { mapped: None, pages, seen: before.scan }),
                 None => {
                     self.round.first_touches += pages;
                     self.stack.add(self.now, pages);
@@ -287,28 +288,28 @@ impl Fine {
         let began = own_cpu();
         self.round.target += cache.take_in();
         let own = own_cpu() - began;
-        // It is not the pace that makes this cost.
+        // This cost does not depend on the pace.
         self.window.cpu += own;
         self.round.own += own.as_secs_f64();
     }
 
-    /// Counts what has come back from swap, and puts it on top of the stack, page by page.
+    /// Counts the pages that returned from swap, and puts them on top of the stack one by one.
     fn take_in_returned(&mut self) {
-        let told = self.returned.take();
-        if told.is_empty() {
+        let returned = self.returned.take();
+        if returned.is_empty() {
             return;
         }
         let began = own_cpu();
-        let (telling, dismissing) = returned::cost(told.len(), self.pace.level);
+        let (reporting, dismissing) = returned::cost(returned.len(), self.pace.level);
         let now_ns = self.begin.elapsed().as_nanos() as u64;
-        for page in told {
+        for page in returned {
             let process = self.processes.iter_mut().find(|process| process.pid == page.pid);
             let Some(sample) = process.and_then(|process| process.sample_at(page.address)) else { continue };
             let before = match sample.place {
                 Place::Armed { seen } if sample.swept.is_none() => Some(seen),
-                // It was away since before it was looked at.
+                // It was swapped out since before it entered the sample.
                 Place::Absent => None,
-                // Nothing is known of when it was accessed, or its bit is not its own.
+                // Its last access is unknown, or its bit is cleared together with others.
                 _ => continue,
             };
             self.now += 1;
@@ -326,29 +327,29 @@ impl Fine {
             }
             self.stack.add(self.now, sample.pages);
         }
-        self.window.target += telling;
-        self.window.returned += telling + (own_cpu() - began).as_secs_f64();
-        // It is not the pace that makes the cost of what is not told.
-        self.round.target += telling + dismissing;
+        self.window.target += reporting;
+        self.window.returned += reporting + (own_cpu() - began).as_secs_f64();
+        // Dismissed events cost the program too, but their cost does not depend on the pace.
+        self.round.target += reporting + dismissing;
     }
 
-    /// Reads all bits. What went away leaves the stack; what came joins it.
+    /// Reads all bits. Pages that went away leave the stack; new pages join it.
     fn find_accessed(&mut self, arm: &mut [Vec<usize>]) -> Vec<Hit> {
         let mut hits = Vec::new();
         let mut gone = Vec::new();
         let mut found = 0;
-        self.looked = self.begin.elapsed();
-        let now_ns = self.looked.as_nanos() as u64;
-        let told = self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
+        self.scanned_at = self.begin.elapsed();
+        let now_ns = self.scanned_at.as_nanos() as u64;
+        let by_guest = self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
         for (number, process) in self.processes.iter_mut().enumerate() {
-            match process.look(&mut self.tables) {
-                Ok(Looked::Same) => process.see(&told[number]),
-                Ok(Looked::Other) => {
+            match process.scan(&mut self.tables) {
+                Ok(ScanResult::Same) => process.apply_guest_accesses(&by_guest[number]),
+                Ok(ScanResult::Other) => {
                     process.forget();
                     self.stale = true;
                     continue;
                 }
-                Ok(Looked::Lost) => continue,
+                Ok(ScanResult::Lost) => continue,
                 Err(_) => {
                     gone.push(process.pid);
                     process.forget();
@@ -361,13 +362,14 @@ impl Fine {
                 let is_of_file = process.is_of_file(&process.samples[index]);
                 let sample = &mut process.samples[index];
                 if state.is_mapped() && state.is_huge() != sample.huge {
-                    // Pages were joined into a huge one, or one was split.
+                    // Pages were collapsed into a huge page, or a huge page was split.
                     self.stale = true;
                     continue;
                 }
                 let is_known = !matches!(sample.place, Place::Absent | Place::Blind(_));
                 let is_away = state.is_away() || (is_of_file && is_known && !state.is_mapped());
-                // Of what came back the kernel may have cleared the bit since, in search of what to take next.
+                // The kernel may have cleared the bit of a page since its return, while it searched for pages to
+                // reclaim.
                 let was_away = std::mem::replace(&mut sample.away, is_away);
                 let returned = std::mem::take(&mut sample.returned);
                 let accessed = state.is_mapped() && (state.is_accessed() || was_away);
@@ -389,7 +391,7 @@ impl Fine {
                         self.stack.remove(seen, sample.pages);
                         (sample.place, sample.streak, sample.swept) = (Place::Absent, 0, None);
                     }
-                    // By its return, which was told. It is among what is accessed between two looks nevertheless.
+                    // Its return was counted already, as an event. It still counts as accessed between two scans.
                     Place::Armed { .. } if accessed && returned => {
                         self.round.accessed += sample.pages;
                         arm[number].push(index);
@@ -410,7 +412,7 @@ impl Fine {
                     Place::Resting { seen, until } => {
                         (sample.touched, sample.seen_ns) = (true, Some(now_ns));
                         self.round.accessed += sample.pages;
-                        if self.looks >= until {
+                        if self.scans >= until {
                             sample.place = Place::Waking { seen };
                             arm[number].push(index);
                         }
@@ -424,8 +426,9 @@ impl Fine {
                             sample.place = Place::Armed { seen: self.now };
                             arm[number].push(index);
                         } else {
-                            // Nobody knows when in its rest it was last accessed. Later, and it would stand above what has been since:
-                            // what is hot now would seem to need all that was.
+                            // The time of its last access within the rest is unknown. With a later one it would stand
+                            // above pages accessed since, and the pages that are hot now would seem to need all of
+                            // them.
                             self.stack.add(seen, sample.pages);
                             (sample.place, sample.streak) = (Place::Armed { seen }, 0);
                         }
@@ -443,12 +446,12 @@ impl Fine {
     fn count(&mut self, hits: &mut [Hit]) {
         hits.sort_unstable_by_key(|hit| hit.seen);
         let accesses: Vec<_> = hits.iter().map(|hit| Access { seen: hit.seen, pages: hit.pages }).collect();
-        let Fine { distances, stack, round, resting, processes, first_again, found, looked, .. } = self;
+        let Fine { distances, stack, round, resting, processes, first_again, found, scanned_at, .. } = self;
         let mut hits = hits.iter();
-        // They are told in the order of the hits.
+        // Distances come in the order of the hits.
         distances.of(self.now, &accesses, stack, |others, access| {
             let mapped = hits.next().and_then(|hit| hit.mapped);
-            if access.seen < BEFORE {
+            if access.seen < INITIAL_SCANS {
                 round.first_touches += access.pages;
                 round.unknown += access.pages;
                 return;
@@ -459,7 +462,7 @@ impl Fine {
                 let sample = &mut process.samples[index];
                 let page = (process.pid, sample.address);
                 if std::mem::take(&mut sample.is_filled) || access.seen <= *found {
-                    first_again.add(page, needs, access.pages, *looked);
+                    first_again.add(page, needs, access.pages, *scanned_at);
                     return;
                 }
                 first_again.replace(page);
@@ -468,10 +471,10 @@ impl Fine {
         });
     }
 
-    /// Puts the pages on top of the stack, to rest if they are hot.
+    /// Puts the pages on top of the stack; hot pages begin to rest.
     fn move_up(&mut self, hits: &[Hit], arm: &mut [Vec<usize>]) {
         let longest_rest =
-            (LONGEST_REST_SECONDS / self.pace.interval.as_secs_f64()).clamp(1.0, LONGEST_REST.into()) as u32;
+            (MAX_REST_SECONDS / self.pace.interval.as_secs_f64()).clamp(1.0, MAX_REST_SCANS.into()) as u32;
         for hit in hits {
             self.round.accessed += hit.pages;
             let Some((process, index)) = hit.mapped else {
@@ -490,18 +493,18 @@ impl Fine {
                 self.stack.add(self.now, hit.pages);
                 continue;
             }
-            let hot = self.settings.hot_set && sample.streak >= HOT;
-            // What looks hot may be what cannot be cleared.
+            let hot = self.settings.hot_set && sample.streak >= HOT_STREAK;
+            // A page that scans hot may be one whose bit cannot be cleared.
             if hot && sample.streak.is_power_of_two() && !process.examine(index) {
                 continue;
             }
             let sample = &mut process.samples[index];
             if hot {
-                // While it rests, no access is seen that would replace its first.
+                // While a page rests, no access to it is seen that would replace its first.
                 self.first_again.replace((process.pid, sample.address));
-                let rest = (sample.streak + 1 - HOT).min(longest_rest);
-                sample.place = Place::Resting { seen: self.now, until: self.looks + u64::from(rest) };
-                self.stack.add(self.now, RESERVED);
+                let rest = (sample.streak + 1 - HOT_STREAK).min(longest_rest);
+                sample.place = Place::Resting { seen: self.now, until: self.scans + u64::from(rest) };
+                self.stack.add(self.now, RESTING_PLACE_PAGES);
                 self.resting += hit.pages;
             } else {
                 sample.place = Place::Armed { seen: self.now };
@@ -511,9 +514,9 @@ impl Fine {
         }
     }
 
-    /// Puts what was accessed while memory was not tracked above what was not. In which order, and how often, nobody knows: among each
-    /// other pages stay in theirs. Where they stayed below what was not accessed, the next access would seem to need little. Returns how
-    /// many they were.
+    /// Moves pages accessed while tracking was off above those that were not. The order and number of these accesses
+    /// are unknown, so the pages keep their order among each other. If they stayed below pages that were not accessed,
+    /// their next access would seem to need little. Returns the number of pages moved.
     fn move_up_untracked(&mut self, hits: &[Hit], arm: &mut [Vec<usize>]) -> u64 {
         let mut accessed: Vec<(u64, usize, usize)> = Vec::new();
         for hit in hits {
@@ -572,13 +575,13 @@ impl Fine {
                 }
             }
             self.window.arms += indices.len() as u64;
-            // Only hot pages would have been found in it again.
+            // Only hot pages would still have been in the TLB.
             self.window.refills += if self.beside { self.resting.min(TLB_ENTRIES) } else { 0 };
         }
         self.window.arming += began.elapsed();
     }
 
-    /// Clears all bits of processes of which much cannot be cleared page by page.
+    /// Clears all bits of processes with many pages that cannot be cleared one by one.
     fn sweep(&mut self) {
         for process in &mut self.processes {
             let (mut swept, mut idle, mut all) = (0, 0, 0);
@@ -599,7 +602,7 @@ impl Fine {
             }
             for sample in &mut process.samples {
                 match sample.place {
-                    // From now on its accesses are seen; whether it was accessed before, nobody knows.
+                    // From now on its accesses are seen. Whether it was accessed before is unknown.
                     Place::Blind(why) if why.is_swept() => {
                         sample.swept = Some(why);
                         self.round.first_touches += sample.pages;
@@ -610,17 +613,17 @@ impl Fine {
                 sample.place = Place::Armed { seen: self.now };
                 self.stack.add(self.now, sample.pages);
             }
-            // Of the pages that were used since the last, most will be again.
+            // Most of the pages used since the last sweep will be used again.
             let (own, touches) = (own_cpu() - began, (all - idle) as f64 * TOUCH_SECONDS);
             process.sweep.was_made(own + Duration::from_secs_f64(touches), self.settings.overhead);
-            // It is not the pace that makes this cost.
+            // This cost does not depend on the pace.
             self.window.cpu += own;
             self.round.own += own.as_secs_f64();
             self.round.target += touches;
         }
     }
 
-    /// Adds up what was spent.
+    /// Adds up the cost since the last call.
     fn add_up(&mut self) {
         let (own, target) = self.window.add_up(self.beside);
         self.round.own += own;
@@ -630,7 +633,7 @@ impl Fine {
     /// Decides how to go on.
     fn control(&mut self) {
         self.add_up();
-        // What is read and written of files is told, not looked for.
+        // Reads and writes of files come as events; they do not depend on scans.
         let mapped = self.stack.pages() - self.cache.as_ref().map_or(0, PageCache::pages).min(self.stack.pages());
         let spent = self.window.spent(mapped, self.processes.iter().map(|process| process.samples.len()).sum());
         let before = self.pace;
@@ -639,7 +642,7 @@ impl Fine {
         tracing::debug!(?before, ?spent, resting = self.resting, "pages");
         self.follow_guests();
         if self.pace.level != before.level {
-            // Denser: what was there before is not new.
+            // If the sample gets denser, pages that join it are not new memory.
             self.choose(false);
         }
         self.sweep();
@@ -647,17 +650,17 @@ impl Fine {
     }
 }
 
-impl Looks for Fine {
-    fn look(&mut self, members: &mut Members) -> Option<Duration> {
+impl Scanner for Fine {
+    fn scan(&mut self, members: &mut Members) -> Option<Duration> {
         self.take_in_returned();
         self.pay_for_guests();
         self.now += 1;
-        self.looks += 1;
-        if self.stale || self.refreshed.elapsed() >= REFRESH {
+        self.scans += 1;
+        if self.stale || self.refreshed.elapsed() >= REFRESH_INTERVAL {
             self.refresh(members);
         }
         if self.processes.is_empty() {
-            // One that could not be looked at, as in the midst of an exec, is tried again.
+            // Retry a process that could not be scanned, for example in the middle of an exec.
             self.stale = true;
             return (!members.refresh().is_empty()).then_some(self.pace.interval);
         }
@@ -671,21 +674,21 @@ impl Looks for Fine {
         }
         self.clear(&mut arm);
         self.before = self.now;
-        self.window.looks += 1;
-        self.round.looks += 1;
-        if self.window.began.elapsed() >= CONTROL.max(self.pace.interval * 4) {
+        self.window.scans += 1;
+        self.round.scans += 1;
+        if self.window.began.elapsed() >= CONTROL_INTERVAL.max(self.pace.interval * 4) {
             self.control();
         }
         Some(self.pace.interval)
     }
 
     fn round(&mut self) -> PagesRound {
-        self.tell()
+        self.finish_round()
     }
 
     fn idle(&self, long: Duration) -> Vec<Idle> {
-        // Without looks nothing becomes older.
-        let Some(since) = self.looked.checked_sub(long) else { return Vec::new() };
+        // Pages only age through scans.
+        let Some(since) = self.scanned_at.checked_sub(long) else { return Vec::new() };
         self.processes.iter().flat_map(|process| idle(process, since.as_nanos() as u64)).collect()
     }
 
@@ -694,10 +697,11 @@ impl Looks for Fine {
         if !is_tracking {
             self.stay_beside();
             self.pay_for_guests();
-            let told = self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
+            let by_guest =
+                self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
             let mut arm = Vec::new();
-            for ((process, indices), told) in self.processes.iter_mut().zip(&few).zip(&told) {
-                let accessed = process.accessed_of(&mut self.tables, indices, told);
+            for ((process, indices), by_guest) in self.processes.iter_mut().zip(&few).zip(&by_guest) {
+                let accessed = process.accessed_of(&mut self.tables, indices, by_guest);
                 for index in &accessed {
                     let sample = &mut process.samples[*index];
                     (sample.touched, sample.untracked) = (true, true);
@@ -723,7 +727,7 @@ impl Looks for Fine {
 
     fn pause(&mut self) {
         let (few, _) = few(&self.processes);
-        self.processes.iter_mut().zip(&few).for_each(|(process, indices)| process.look_at(indices));
+        self.processes.iter_mut().zip(&few).for_each(|(process, indices)| process.watch(indices));
         self.cache.iter_mut().for_each(PageCache::pause);
         self.returned.pause();
     }

@@ -1,40 +1,40 @@
-//! The working set from how accessed memory grows after Accessed bits were cleared.
+//! The working set from the growth of accessed memory after Accessed bits were cleared.
 //!
-//! Pages accessed within a time T of the clearing are the working set W(T) (Denning 1968). A program that has memory for W(T)
-//! pages misses the pages by which W grows afterwards. So the working set is the smallest W(T) after which W hardly grows. A
-//! program that accesses its memory in bursts has a W that stands still between them: only readings over longer than the time
-//! between two bursts show it.
+//! Pages accessed within a time T of the clear are the working set W(T) (Denning 1968). A program that has memory for
+//! W(T) pages misses the pages by which W grows afterwards. So the working set is the smallest W(T) after which W
+//! hardly grows. If a program accesses its memory in bursts, W does not grow between them, so readings must span more
+//! than the time between two bursts.
 
 use model::MissPoint;
 
-/// Readings after each clearing span at least this time, and so show bursts that are at most so far apart.
-pub const SHORTEST_SPAN_SECONDS: f64 = 6.0;
-/// While accessed memory still grows, readings go on for at most so long.
-const LONGEST_SPAN_SECONDS: f64 = 25.0;
+/// Readings after each clear span at least this time. Bursts further apart are missed.
+pub const MIN_SPAN_SECONDS: f64 = 6.0;
+/// While accessed memory still grows, readings go on for at most this long.
+const MAX_SPAN_SECONDS: f64 = 25.0;
 /// The fewest readings that show whether it still grows.
-const FEWEST_READINGS: usize = 3;
+const MIN_READINGS: usize = 3;
 
-/// Less memory that came into being does not matter, nor less than this part of what was accessed.
-const LEAST_NEWS_BYTES: u64 = 1 << 20;
-const NEWS_PART: u64 = 10;
+/// New memory matters only above both this size and this part (1/10) of the accessed memory.
+const MIN_NEW_BYTES: u64 = 1 << 20;
+const NEW_PART: u64 = 10;
 
 /// One reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// Since the clearing.
+    /// Seconds since the clear.
     pub seconds: f64,
-    /// Accessed by then, in bytes.
+    /// Bytes accessed by then.
     pub accessed: u64,
-    /// Resident then, in bytes.
+    /// Bytes resident then.
     pub resident: u64,
 }
 
-/// The readings after one clearing, in their order.
+/// The readings after one clear, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Growth(Vec<Reading>);
 
 impl Growth {
-    /// One more reading, later than all before.
+    /// Adds a reading, later than all before.
     pub fn add(&mut self, reading: Reading) {
         let accessed = self.accessed().max(reading.accessed);
         self.0.push(Reading { accessed, ..reading });
@@ -45,40 +45,41 @@ impl Growth {
         &self.0
     }
 
-    /// Accessed in all, in bytes.
+    /// Bytes accessed by the last reading.
     pub fn accessed(&self) -> u64 {
         self.0.last().map_or(0, |last| last.accessed)
     }
 
-    /// How long the readings span.
+    /// Seconds that the readings span.
     pub fn seconds(&self) -> f64 {
         self.0.last().map_or(0.0, |last| last.seconds)
     }
 
-    /// Bytes that came into being between the readings. Whether their program accesses them again, these readings do not show: their
-    /// Accessed bits were set at the first touch.
+    /// New resident bytes between the readings. These readings do not show whether the program accesses them again,
+    /// because their Accessed bits were set at the first touch.
     pub fn came(&self) -> u64 {
         self.0.windows(2).map(|two| two[1].resident.saturating_sub(two[0].resident)).sum()
     }
 
-    /// Whether the working set may be more than these readings show: much memory came into being meanwhile, and much more than
-    /// during the readings before (`came_before`), whose memory these readings do show.
+    /// Whether the working set may be larger than these readings show: much memory was new, and much more than during
+    /// the previous readings (`came_before`), whose new memory these readings do show.
     pub fn is_lower_bound(&self, came_before: u64) -> bool {
         let came = self.came().min(self.accessed());
-        came > LEAST_NEWS_BYTES.max(self.accessed() / NEWS_PART) && came > came_before.saturating_mul(2)
+        came > MIN_NEW_BYTES.max(self.accessed() / NEW_PART) && came > came_before.saturating_mul(2)
     }
 
-    /// Whether another reading would show nothing more: either growth has ended, or it goes on for too long.
+    /// Whether further readings are of no use: growth has ended, or it goes on for too long.
     pub fn is_complete(&self, tolerated: f64, page_bytes: u64) -> bool {
-        let (long, many) = (self.seconds() >= SHORTEST_SPAN_SECONDS, self.0.len() >= FEWEST_READINGS);
-        long && many && (self.seconds() >= LONGEST_SPAN_SECONDS || self.working_set(tolerated, page_bytes).is_some())
+        let (long, many) = (self.seconds() >= MIN_SPAN_SECONDS, self.0.len() >= MIN_READINGS);
+        long && many && (self.seconds() >= MAX_SPAN_SECONDS || self.working_set(tolerated, page_bytes).is_some())
     }
 
-    /// Misses per second by memory size, sizes rising. At each size the most that any later reading shows, for a program that
-    /// stands still between bursts needs what the next burst accesses. Below the size of the first reading nothing is known.
+    /// Misses per second by memory size, sizes rising. Each size has the highest rate of any later reading, because a
+    /// program that pauses between bursts needs what the next burst accesses. Below the size of the first reading
+    /// nothing is known.
     pub fn misses(&self, page_bytes: u64) -> Vec<MissPoint> {
         let rates = self.0.windows(2).map(|two| {
-            // Pages that came into being need no memory to have kept them.
+            // No memory size would have avoided the first touch of new pages.
             let came = two[1].resident.saturating_sub(two[0].resident);
             let grown = (two[1].accessed - two[0].accessed).saturating_sub(came);
             grown as f64 / page_bytes as f64 / (two[1].seconds - two[0].seconds).max(1e-9)
@@ -101,17 +102,17 @@ impl Growth {
         points
     }
 
-    /// The smallest size after which no more than so many pages per second are missed. `None`: growth has not ended, or there are
-    /// too few readings.
+    /// The smallest size above which no more than `tolerated` pages per second are missed. `None`: growth has not
+    /// ended, or there are too few readings.
     pub fn working_set(&self, tolerated: f64, page_bytes: u64) -> Option<u64> {
         let misses = self.misses(page_bytes);
-        // The last point has none by definition.
+        // The last point has no misses by definition.
         let known = misses.len().checked_sub(1)?;
         misses[1.min(known)..known]
             .iter()
             .find(|point| point.misses_per_second <= tolerated)
             .map(|point| point.bytes)
-            .filter(|_| self.0.len() >= FEWEST_READINGS)
+            .filter(|_| self.0.len() >= MIN_READINGS)
     }
 }
 
@@ -162,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_to_the_end_is_not_known() {
+    fn working_set_is_unknown_while_growth_goes_on() {
         let growth = read(|seconds| (seconds * 4.0) as u64 * MIB, |_| 300 * MIB);
         assert_eq!(growth.working_set(100.0, 4096), None);
         assert!(growth.seconds() > 25.0);
     }
 
     #[test]
-    fn memory_that_comes_into_being_is_not_missed() {
+    fn new_memory_is_not_missed() {
         let growth =
             read(|seconds| 8 * MIB + (seconds * 4.0) as u64 * MIB, |seconds| 50 * MIB + (seconds * 4.0) as u64 * MIB);
         assert_eq!(growth.working_set(100.0, 4096), Some(8 * MIB));
@@ -177,7 +178,8 @@ mod tests {
 
     #[test]
     fn memory_first_touched_between_readings_makes_a_lower_bound() {
-        // 200 MiB that a busy machine lets a program touch for the first time in a second, and every 3 s from then on.
+        // 200 MiB that a busy machine lets a program touch for the first time in one second, and every 3 s from then
+        // on.
         let slow = |seconds: f64| 11 * MIB + ((200 * MIB) as f64 * seconds.min(1.0)) as u64;
         let first = read(slow, slow);
         assert!(first.is_lower_bound(0) && first.came() >= 180 * MIB, "{first:?}");
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_grows_at_the_same_rate_is_known_from_the_second_readings_on() {
+    fn steady_growth_is_known_from_the_second_clear_on() {
         let grows = |seconds: f64| 8 * MIB + (seconds * 4.0) as u64 * MIB;
         let growth = read(grows, |seconds| 50 * MIB + grows(seconds));
         assert!(growth.is_lower_bound(0) && !growth.is_lower_bound(growth.came()));
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_no_reading() {
+    fn no_reading_shows_nothing() {
         assert_eq!((Growth::default().working_set(100.0, 4096), Growth::default().misses(4096)), (None, vec![]));
     }
 }

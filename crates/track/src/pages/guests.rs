@@ -1,4 +1,5 @@
-//! Memory of guests of KVM. A guest goes by page tables of its own: what it accesses no Accessed bit of its process tells, but DAMON does.
+//! Memory of KVM guests. A guest uses its own page tables, so the Accessed bits of its process do not show its
+//! accesses. DAMON does.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -6,35 +7,36 @@ use std::time::{Duration, Instant};
 use linux::damon::Watch;
 use linux::pages::{Accesses, Mapping, Tables};
 
-/// Telling DAMON other pages takes some milliseconds, and it begins anew with all.
-const SOONEST: Duration = Duration::from_secs(2);
-/// What maps a processor of a guest.
+/// Minimum time between changes of the pages that DAMON watches: a change takes some milliseconds and restarts all its
+/// regions.
+const MIN_CHANGE_INTERVAL: Duration = Duration::from_secs(2);
+/// The mapping of a guest's virtual processor.
 const PROCESSOR: &str = "anon_inode:kvm-vcpu";
 
-/// Listens to DAMON where there are guests.
+/// Listens to DAMON if there are guests.
 #[derive(Default)]
 pub struct Guests {
     accesses: Option<Accesses>,
     why_not: Option<String>,
 }
 
-/// A process that a guest's memory belongs to.
+/// A process that holds a guest's memory.
 #[derive(Debug)]
 pub struct Guest {
     watch: Watch,
-    told: Vec<u64>,
+    watched: Vec<u64>,
     since: Option<Instant>,
-    /// Of DAMON's thread, so far.
+    /// CPU time of DAMON's thread so far.
     cpu: Duration,
 }
 
 impl Guests {
-    /// Whether a process with these mappings has a guest.
+    /// Whether a process with these mappings runs a guest.
     pub fn is_one(mappings: &[Mapping]) -> bool {
         mappings.iter().any(|mapping| mapping.name.starts_with(PROCESSOR))
     }
 
-    /// Begins to watch the process's guest. `None`: it cannot be, see [`Guests::why_not`].
+    /// Starts to watch the process's guest. `None` if it cannot, see [`Guests::why_not`].
     pub fn watch(&mut self, tables: &Tables, pid: i32) -> Option<Guest> {
         let watch = || -> Result<(Watch, Option<Accesses>), String> {
             let watch = Watch::of(pid).map_err(|error| error.to_string())?;
@@ -47,7 +49,7 @@ impl Guests {
         match watch() {
             Ok((watch, accesses)) => {
                 self.accesses = self.accesses.take().or(accesses);
-                Some(Guest { watch, told: Vec::new(), since: None, cpu: Duration::ZERO })
+                Some(Guest { watch, watched: Vec::new(), since: None, cpu: Duration::ZERO })
             }
             Err(why) => {
                 self.why_not = Some(why);
@@ -61,7 +63,7 @@ impl Guests {
         self.why_not.as_deref()
     }
 
-    /// What each of these guests has accessed since the last call: ranges in rising order.
+    /// Address ranges that each of these guests has accessed since the last call, in rising order.
     pub fn take<'a>(
         &self,
         tables: &mut Tables,
@@ -85,25 +87,25 @@ impl Guests {
 }
 
 impl Guest {
-    /// Whether it may be told other pages again.
+    /// Whether the watched pages may be changed again.
     pub fn is_settled(&self) -> bool {
-        self.since.is_none_or(|since| since.elapsed() >= SOONEST)
+        self.since.is_none_or(|since| since.elapsed() >= MIN_CHANGE_INTERVAL)
     }
 
-    /// These pages are looked at from now on, given in rising order.
-    pub fn look_at(&mut self, pages: &[u64]) {
-        if self.told == pages {
+    /// Watches these pages from now on; given in rising order.
+    pub fn watch(&mut self, pages: &[u64]) {
+        if self.watched == pages {
             return;
         }
         match self.watch.look_at(pages) {
-            Ok(()) => self.told = pages.to_vec(),
-            // Its process may have ended. Else it is tried again.
-            Err(error) => tracing::debug!("DAMON was not told of other pages: {error}"),
+            Ok(()) => self.watched = pages.to_vec(),
+            // Its process may have ended. Otherwise the next call tries again.
+            Err(error) => tracing::debug!("cannot change the pages that DAMON watches: {error}"),
         }
         self.since = Some(Instant::now());
     }
 
-    /// What DAMON's thread has worked for it since the last call.
+    /// CPU time that DAMON's thread has used for this guest since the last call.
     pub fn cpu(&mut self) -> Duration {
         let cpu = self.watch.cpu();
         cpu.saturating_sub(std::mem::replace(&mut self.cpu, cpu))
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_accessed_if_its_range_is() {
+    fn a_page_in_an_accessed_range_is_accessed() {
         let ranges = [4096..8192, 12288..20480];
         let accessed: Vec<u64> = (0..6).map(|page| page * 4096).filter(|at| contains(&ranges, *at)).collect();
         assert_eq!(accessed, [4096, 12288, 16384]);

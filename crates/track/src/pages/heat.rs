@@ -5,10 +5,10 @@ use model::MappingHeat;
 
 use super::process::Place;
 
-/// Parts of a mapping whose heat is told apart.
+/// Number of parts of a mapping with separate heat.
 const PARTS: u64 = 32;
 
-/// A mapping's heat while it is added up.
+/// A mapping's heat while it is summed up.
 pub struct Heat {
     heat: MappingHeat,
     part: u64,
@@ -17,7 +17,7 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Nothing yet.
+    /// Starts empty.
     pub fn of(pid: i32, mapping: &Mapping) -> Heat {
         let (start, end) = (mapping.range.start, mapping.range.end);
         let name = mapping.name.clone();
@@ -29,7 +29,7 @@ impl Heat {
         }
     }
 
-    /// Pages that a sample at an address stands for.
+    /// Adds the pages that a sample at this address stands for.
     pub fn add(&mut self, address: u64, bytes: u64, place: Place, touched: bool) {
         if place == Place::Absent {
             return;
@@ -47,7 +47,7 @@ impl Heat {
         }
     }
 
-    /// What there is; `None` if nothing is resident.
+    /// The sums; `None` if nothing is resident.
     pub fn finish(mut self) -> Option<MappingHeat> {
         if self.heat.resident == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Memory that was not accessed for a time.
+//! Memory that was not accessed for some time.
 
 use linux::pages::REGION_BYTES;
 use linux::procfs;
@@ -6,30 +6,30 @@ use linux::procfs;
 use super::page_bytes;
 use super::process::{Place, Process, Sample};
 
-/// Memory of a process all of whose pages that were looked at are idle.
+/// A range of a process's memory in which all sampled pages are idle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Idle {
-    /// Whose.
+    /// The process.
     pub pid: i32,
     /// First address.
     pub start: u64,
-    /// End.
+    /// End address (exclusive).
     pub end: u64,
-    /// Of these, resident; estimated.
+    /// Resident bytes of the range; estimated.
     pub resident: u64,
-    /// Whether it is private and no file's.
+    /// Whether the range is private anonymous memory.
     pub is_heap: bool,
 }
 
-/// What of a process was not accessed since then, from the first of neighbouring pages that were looked at to the last: what is around
-/// a page that is idle among others that are not is not known.
+/// Ranges of a process not accessed since `since_ns`, each from the first to the last of neighbouring idle samples.
+/// Pages around an idle sample whose neighbours are not idle are left out, since nothing is known of them.
 pub fn idle(process: &Process, since_ns: u64) -> Vec<Idle> {
     let mut found: Vec<Idle> = Vec::new();
     let mut used = 0;
     let mut before = None;
     for (index, sample) in process.samples.iter().enumerate() {
         let (state, is_heap) = (process.state(index), process.is_heap(sample));
-        // Of heap that nobody uses the kernel takes first what is looked at: no other page's Accessed bit is cleared.
+        // Of unused heap the kernel reclaims sampled pages first, because only their Accessed bits are cleared.
         let is_idle = (state.is_mapped() || is_heap && state.is_away()) && is_idle(sample, since_ns);
         let mapping = is_idle.then_some(sample.mapping);
         let bytes = sample.pages * page_bytes();
@@ -49,7 +49,7 @@ pub fn idle(process: &Process, since_ns: u64) -> Vec<Idle> {
     found
 }
 
-/// Of heap that is idle, what is not resident is elsewhere in equal shares.
+/// Scales idle heap down to what is resident, in equal shares: the rest is swapped out.
 fn leave_resident(found: &mut [Idle], most: u64) {
     let heap = || found.iter().filter(|run| run.is_heap);
     let all: u64 = heap().map(|run| run.resident).sum();

@@ -1,4 +1,4 @@
-//! Files in memory that the processes have open: the tracepoints of the page cache do not show reads and writes of these.
+//! Files in memory that the processes have open. The page cache tracepoints do not show reads and writes of these.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use model::PagesRound;
 
 use super::own_cpu;
 
-/// Between two searches.
+/// Time between two searches.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Searching takes at most one part in so many of a processor.
-const MOST_COST: u32 = 200;
-/// The working set is of so many intervals together, and so are these.
+/// A search takes at most 1/200 of a processor.
+const MAX_COST_PART: u32 = 200;
+/// The working set covers 8 intervals, and so do the files.
 const ROUNDS: u64 = 8;
 
-/// What was found of late.
+/// Files found in the last rounds.
 #[derive(Default)]
 pub struct InMemory {
-    /// Each with the round in which it was found last.
+    /// Each file with the round in which it was last found.
     files: BTreeMap<FileId, (u64, OpenFile)>,
     round: u64,
     due: Option<Instant>,
@@ -27,7 +27,7 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Searches, unless it has just searched.
+    /// Searches, unless the last search was too recent.
     pub fn search(&mut self, pids: impl Iterator<Item = i32>) {
         if self.due.is_some_and(|due| Instant::now() < due) {
             return;
@@ -37,11 +37,11 @@ impl InMemory {
         self.files.extend(found.into_iter().map(|(id, file)| (id, (self.round, file))));
         let cost = own_cpu() - began;
         self.cost += cost;
-        self.due = Some(Instant::now() + PAUSE.max(cost * MOST_COST));
+        self.due = Some(Instant::now() + PAUSE.max(cost * MAX_COST_PART));
     }
 
-    /// Adds what was found to a round that is over.
-    pub fn tell(&mut self, round: &mut PagesRound) {
+    /// Adds the files found to a finished round.
+    pub fn add_to(&mut self, round: &mut PagesRound) {
         self.files.retain(|_, (found, _)| *found + ROUNDS > self.round);
         self.round += 1;
         let files = || self.files.values().map(|(_, file)| file).filter(|file| file.unmapped_bytes() > 0);

@@ -1,17 +1,17 @@
-//! Scans that come later than they are due, or are held up: other programs have the processors, or the kernel makes us wait.
+//! Scans that start late or are held up, because other programs use the processors or the kernel makes bursar wait.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::own_cpu;
 
-/// The working set is of so many intervals together, and so is this.
+/// The working set covers 8 intervals, and so does this.
 const ROUNDS: usize = 8;
 
-/// The longest delays of the last intervals, the interval that goes on last.
+/// The longest delay of each of the last intervals; the current interval is last.
 pub struct Late(VecDeque<Duration>);
 
-/// A scan that has begun.
+/// A scan in progress.
 pub struct Scan {
     late: Duration,
     began: Instant,
@@ -23,12 +23,12 @@ impl Late {
         Late(VecDeque::from([Duration::ZERO]))
     }
 
-    /// A scan begins that was due then.
+    /// Begins a scan that was due at `due`.
     pub fn begin(due: Instant) -> Scan {
         Scan { late: due.elapsed(), began: Instant::now(), cpu: own_cpu() }
     }
 
-    /// It is done: what it did not use of the processor, it waited.
+    /// Ends the scan. The time that it did not use the processor, it waited.
     pub fn end(&mut self, scan: &Scan) {
         let held_up = scan.began.elapsed().saturating_sub(own_cpu().saturating_sub(scan.cpu));
         self.note(scan.late.max(held_up));
@@ -40,8 +40,8 @@ impl Late {
         }
     }
 
-    /// An interval is over: the longest of the last ones, in seconds.
-    pub fn tell(&mut self) -> f64 {
+    /// Ends an interval. Returns the longest delay of the last ones, in seconds.
+    pub fn end_interval(&mut self) -> f64 {
         let longest = self.0.iter().max().copied().unwrap_or_default();
         self.0.push_back(Duration::ZERO);
         if self.0.len() > ROUNDS {
@@ -60,17 +60,17 @@ mod tests {
         let mut late = Late::new();
         late.note(Duration::from_millis(300));
         late.note(Duration::from_millis(700));
-        let told: Vec<f64> = (0..10).map(|_| late.tell()).collect();
-        assert_eq!(told, [0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.0, 0.0]);
+        let delays: Vec<f64> = (0..10).map(|_| late.end_interval()).collect();
+        assert_eq!(delays, [0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.0, 0.0]);
     }
 
     #[test]
-    fn a_scan_is_late_by_the_time_since_it_was_due_or_by_what_held_it_up() {
+    fn delay_is_the_late_start_or_the_wait_of_a_scan() {
         let mut late = Late::new();
         late.end(&Late::begin(Instant::now() - Duration::from_secs(2)));
-        assert!(late.tell() >= 2.0);
+        assert!(late.end_interval() >= 2.0);
         let mut held_up = Late::new();
         held_up.end(&Scan { late: Duration::ZERO, began: Instant::now() - Duration::from_secs(3), cpu: own_cpu() });
-        assert!(held_up.tell() > 2.0);
+        assert!(held_up.end_interval() > 2.0);
     }
 }

@@ -1,8 +1,8 @@
-//! Pages of files that are read and written: the page cache's part of what a program needs.
+//! Pages of files that are read and written: the page cache's part of a program's working set.
 //!
-//! The tracepoints of the page cache tell every read and write, so nothing is looked at or cleared. What is mapped is left out: its
-//! pages have Accessed bits. So that all stand on one stack, a page counts once from look to look here, too, and only pages
-//! chosen by hash are kept.
+//! The page cache tracepoints report every read and write, so nothing is scanned or cleared. Mapped pages are left out,
+//! because they have Accessed bits. So that all pages stand on one stack, a page counts once between two scans here
+//! too, and only pages chosen by hash are kept.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,43 +17,43 @@ use model::ReferenceKind;
 use super::choice::{chosen, chosen_within, mix};
 use super::stack::Stack;
 
-/// Pages that are kept; beyond, one of twice as many.
-const MOST_PAGES: usize = 4096;
-/// Files have no more pages than this many bits; the others tell files apart.
+/// Maximum number of pages kept; beyond that the sample is halved.
+const MAX_PAGES: usize = 4096;
+/// Bits for the page number within a file; the other bits distinguish files.
 const PAGE_BITS: u32 = 34;
-/// What an event takes the program: what `bpf_stats_enabled` said of those of a compile, about.
+/// Cost of an event to the program, as `bpf_stats_enabled` measured it for a compile.
 const EVENT_SECONDS: f64 = 0.3e-6;
 
-/// The reader of the tracepoints, and the pages they told of.
+/// The reader of the tracepoints, and the pages they reported.
 pub struct PageCache {
     observer: Observer<'static>,
     follower: Follower,
     followed: BTreeSet<i32>,
-    told: Rc<RefCell<Told>>,
+    pending: Rc<RefCell<Pending>>,
     places: HashMap<u64, Seen, RandomState>,
-    /// More than the machine has is not worth knowing.
+    /// Pages deeper on the stack than the machine's memory are dropped.
     most_depth: u64,
     lost: u64,
 }
 
-/// When a page was referenced last.
+/// Last reference of a page.
 #[derive(Clone, Copy)]
 pub struct Seen {
-    /// By look.
-    pub look: u64,
-    /// Since tracking began.
+    /// Number of the scan.
+    pub scan: u64,
+    /// Nanoseconds since tracking began.
     pub ns: u64,
 }
 
-/// What the tracepoints told since the last look.
+/// Events since the last scan.
 #[derive(Default)]
-struct Told {
+struct Pending {
     level: u32,
     pages: HashSet<u64, RandomState>,
     events: u64,
 }
 
-impl Told {
+impl Pending {
     fn take(&mut self, event: Event<'_>) {
         self.events += 1;
         if let Event::Reference { file, first, pages, kind: ReferenceKind::Read | ReferenceKind::Write, .. } = event {
@@ -64,60 +64,60 @@ impl Told {
 }
 
 impl PageCache {
-    /// Begins to listen; to no process yet.
+    /// Starts to listen, to no process yet.
     ///
     /// # Errors
     /// Why reads and writes cannot be seen.
     pub fn listen() -> Result<PageCache, Error> {
         let programs = Programs::load(Rung::Filemap)?;
         let follower = programs.follower()?;
-        let told = Rc::new(RefCell::new(Told::default()));
-        let sink = Rc::clone(&told);
+        let pending = Rc::new(RefCell::new(Pending::default()));
+        let sink = Rc::clone(&pending);
         let observer = programs.observe(move |event| sink.borrow_mut().take(event))?;
         let memory = procfs::meminfo().map_or(u64::MAX, |info| info.total);
         Ok(PageCache {
             observer,
             follower,
             followed: BTreeSet::new(),
-            told,
+            pending,
             places: HashMap::default(),
             most_depth: memory / procfs::page_bytes(),
             lost: 0,
         })
     }
 
-    /// The rung of the ladder that tells.
+    /// The rung of the ladder in use.
     pub fn rung(&self) -> Rung {
         self.observer.rung()
     }
 
-    /// Listens to these processes, and to what they fork.
+    /// Listens to these processes and their later children.
     pub fn follow(&mut self, living: impl Iterator<Item = i32>) {
         if let Err(error) = self.observer.resume() {
             tracing::warn!("{error}");
         }
         let living: BTreeSet<i32> = living.collect();
         for pid in living.difference(&self.followed) {
-            // One that cannot be is not seen to read; the others are.
+            // If one process cannot be followed, only its reads are missed.
             let _ = self.follower.follow(*pid);
         }
         self.followed = living;
     }
 
-    /// Takes in what was told, before there is no room for more. Gives what telling took the program, in seconds.
+    /// Takes in events before the kernel's buffer overflows. Returns the cost of the events to the program, in seconds.
     pub fn take_in(&mut self) -> f64 {
         if let Err(error) = self.observer.poll(Duration::ZERO) {
             tracing::warn!("{error}");
         }
-        std::mem::take(&mut self.told.borrow_mut().events) as f64 * EVENT_SECONDS
+        std::mem::take(&mut self.pending.borrow_mut().events) as f64 * EVENT_SECONDS
     }
 
-    /// The pages referenced since the last look, with when they were before. From now on this look has seen them.
+    /// The pages referenced since the last scan, each as its previous reference. Their last reference is now `now`.
     pub fn referenced(&mut self, now: Seen) -> Vec<Option<Seen>> {
-        self.told.borrow_mut().pages.drain().map(|page| self.places.insert(page, now)).collect()
+        self.pending.borrow_mut().pages.drain().map(|page| self.places.insert(page, now)).collect()
     }
 
-    /// Listens to nobody, and costs nobody anything, until processes are [followed](PageCache::follow) anew.
+    /// Stops listening, and so costs nothing, until processes are [followed](PageCache::follow) again.
     pub fn pause(&mut self) {
         if let Err(error) = self.observer.pause() {
             tracing::warn!("{error}");
@@ -125,52 +125,52 @@ impl PageCache {
         self.followed.clear();
     }
 
-    /// Forgets what was told since the last look.
+    /// Discards events since the last scan.
     pub fn skip(&mut self) {
         self.take_in();
-        self.told.borrow_mut().pages.clear();
+        self.pending.borrow_mut().pages.clear();
     }
 
-    /// Events that found no room since the last call.
+    /// Events lost since the last call, because the buffer was full.
     pub fn lost(&mut self) -> u64 {
         let lost = self.observer.lost_events().unwrap_or(self.lost);
         lost - std::mem::replace(&mut self.lost, lost).min(lost)
     }
 
-    /// How many pages each that is kept stands for.
+    /// How many pages each kept page stands for.
     pub fn weight(&self) -> u64 {
-        1 << self.told.borrow().level
+        1 << self.pending.borrow().level
     }
 
-    /// When each page that is kept was referenced last.
+    /// Last reference of each kept page.
     pub fn seen(&self) -> impl Iterator<Item = Seen> {
         self.places.values().copied()
     }
 
-    /// All that are known, in pages.
+    /// Number of known pages, estimated from the sample.
     pub fn pages(&self) -> u64 {
         self.places.len() as u64 * self.weight()
     }
 
-    /// Keeps fewer if there are too many; then the stack must be made anew.
+    /// Halves the sample while it is too large. Returns whether it has changed: then the stack must be rebuilt.
     pub fn thin_out(&mut self, stack: &Stack) -> bool {
-        if self.places.len() <= MOST_PAGES {
+        if self.places.len() <= MAX_PAGES {
             return false;
         }
-        self.places.retain(|_, seen| stack.above(seen.look).0 <= self.most_depth);
-        let mut told = self.told.borrow_mut();
-        while self.places.len() > MOST_PAGES {
-            told.level += 1;
-            let level = told.level;
+        self.places.retain(|_, seen| stack.above(seen.scan).0 <= self.most_depth);
+        let mut pending = self.pending.borrow_mut();
+        while self.places.len() > MAX_PAGES {
+            pending.level += 1;
+            let level = pending.level;
             let stays = |page: u64| chosen(page >> level, level) == page;
             self.places.retain(|page, _| stays(*page));
-            told.pages.retain(|page| stays(*page));
+            pending.pages.retain(|page| stays(*page));
         }
         true
     }
 }
 
-/// A page of a file as one of all pages of all files.
+/// Numbers a page of a file among the pages of all files.
 fn number(file: FileKey, page: u64) -> u64 {
     let file = mix(file.inode ^ mix(u64::from(file.device) << 32 | u64::from(file.generation)));
     file << PAGE_BITS | page & ((1 << PAGE_BITS) - 1)
@@ -189,24 +189,24 @@ mod tests {
     }
 
     #[test]
-    fn small_files_are_in_the_sample_as_often_as_their_share() {
-        let mut told = Told { level: 6, ..Told::default() };
-        (0..64_000).for_each(|inode| told.take(read(inode, 0, 2, ReferenceKind::Read)));
-        let stands_for = told.pages.len() * 64;
+    fn small_files_are_sampled_in_proportion() {
+        let mut pending = Pending { level: 6, ..Pending::default() };
+        (0..64_000).for_each(|inode| pending.take(read(inode, 0, 2, ReferenceKind::Read)));
+        let stands_for = pending.pages.len() * 64;
         assert!((115_000..=141_000).contains(&stands_for), "{stands_for} of 128000 pages");
     }
 
     #[test]
-    fn of_a_large_file_the_share_is_exact_and_what_is_mapped_is_left_out() {
-        let mut told = Told { level: 5, ..Told::default() };
-        told.take(read(7, 0, 1 << 16, ReferenceKind::Write));
-        told.take(read(8, 0, 1 << 16, ReferenceKind::Fault));
-        assert_eq!(told.pages.len(), 1 << 11);
-        assert_eq!(told.events, 2);
+    fn large_files_have_an_exact_share_without_mapped_pages() {
+        let mut pending = Pending { level: 5, ..Pending::default() };
+        pending.take(read(7, 0, 1 << 16, ReferenceKind::Write));
+        pending.take(read(8, 0, 1 << 16, ReferenceKind::Fault));
+        assert_eq!(pending.pages.len(), 1 << 11);
+        assert_eq!(pending.events, 2);
     }
 
     #[test]
-    fn while_it_pauses_nothing_is_told_and_afterwards_all_is() {
+    fn a_pause_drops_events_and_follow_resumes_them() {
         use std::os::unix::fs::FileExt;
         let mut cache = match PageCache::listen() {
             Ok(cache) if cache.rung() == Rung::Filemap => cache,
@@ -223,8 +223,8 @@ mod tests {
                 files.iter().for_each(|file| file.read_exact_at(&mut [0; 1 << 12], page << 12).unwrap());
             }
             cache.take_in();
-            let told = std::mem::take(&mut *cache.told.borrow_mut());
-            (told.pages.len(), told.events)
+            let pending = std::mem::take(&mut *cache.pending.borrow_mut());
+            (pending.pages.len(), pending.events)
         };
         let own = || [std::process::id() as i32].into_iter();
         cache.follow(own());

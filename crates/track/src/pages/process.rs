@@ -1,4 +1,4 @@
-//! One process: which of its pages are looked at, and what is known of each.
+//! One process: which of its pages are scanned, and what is known of each.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use super::guests::{Guest, contains};
 use super::page_bytes;
 use super::sweep::Sweep;
 
-/// A process that is looked at.
+/// A scanned process.
 #[derive(Debug)]
 pub struct Process {
     pub pid: i32,
     pub start: u64,
     pub mappings: Vec<Mapping>,
-    /// By address.
+    /// Ordered by address.
     pub samples: Vec<Sample>,
     addresses: Vec<u64>,
     states: Vec<State>,
@@ -25,64 +25,64 @@ pub struct Process {
     frames: Frames,
     target: Target,
     pub sweep: Sweep,
-    /// If its memory is that of a guest of KVM, who tells of it.
+    /// The watched KVM guest, if the process runs one.
     pub guest: Option<Guest>,
-    /// Whether there is such a guest and nobody tells of it.
+    /// Whether the process runs a guest that cannot be watched.
     pub is_unseen: bool,
-    /// Names the address space.
+    /// Identifies the address space.
     space: u64,
     choices: u32,
 }
 
-/// Choices of pages until what was refused is tried again.
-const RETRY: u32 = 16;
+/// After this many choices of pages, pages that were refused are tried again.
+const RETRY_CHOICES: u32 = 16;
 
-/// A page that is looked at.
+/// A sampled page.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub address: u64,
-    /// One entry of 2 MiB.
+    /// Whether it is a 2 MiB huge page.
     pub huge: bool,
-    /// How many pages it stands for.
+    /// Number of pages that it stands for.
     pub pages: u64,
-    /// What is cleared: the folio that it is part of.
+    /// The range whose bits are cleared: the folio that the page is part of.
     pub folio: Range<u64>,
     pub place: Place,
     /// Index into the mappings.
     pub mapping: u32,
-    /// Found accessed by so many looks one after the other.
+    /// Number of consecutive scans that found it accessed.
     pub streak: u32,
-    /// When it was last seen accessed; `None`: not yet.
+    /// When it was last found accessed; `None`: not yet.
     pub seen_ns: Option<u64>,
-    /// Was filled while it was looked at, and not accessed since.
+    /// Whether it was first filled while it was sampled, and not accessed since.
     pub is_filled: bool,
     /// Accessed in this round.
     pub touched: bool,
-    /// One of the few pages that are looked at also while memory is not tracked, accessed since that is so.
+    /// Part of the small sample, and accessed since tracking went off.
     pub untracked: bool,
-    /// Was swapped out, or being moved, at the last look; or its page table entry was empty, and it is a file's: the kernel has
-    /// taken it back.
+    /// At the last scan it was swapped out or being migrated; or it is a file's and its page table entry was empty, so
+    /// the kernel has reclaimed it.
     pub away: bool,
-    /// Was told to have come back since the last look.
+    /// A return from swap was reported since the last scan.
     pub returned: bool,
-    /// Why its bit is cleared with all others of the process only, by a sweep; `None`: it is cleared by itself.
+    /// Why its bit can only be cleared by a sweep of the whole process; `None` if it can be cleared by itself.
     pub swept: Option<Blind>,
 }
 
-/// Where a page is.
+/// The state of a sampled page. `seen` is the number of the last scan that found it accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nothing is there.
+    /// Not mapped.
     Absent,
-    /// Its bit was cleared when this look had seen it accessed.
+    /// On the stack; its bit was cleared after scan `seen` found it accessed.
     Armed { seen: u64 },
-    /// Hot: seen accessed by a look, and taken for accessed until another, by its number.
+    /// Hot: taken to be accessed, without scans, until scan number `until`.
     Resting { seen: u64, until: u64 },
-    /// Its rest is over: whether it is still hot is told by the next look.
+    /// Its rest is over: the next scan shows whether it is still hot.
     Waking { seen: u64 },
-    /// Was accessed, and waits for a sweep.
+    /// Was accessed, and waits for a sweep to clear its bit.
     Spent { seen: u64 },
-    /// Its bit was not cleared.
+    /// Its bit cannot be cleared.
     Blind(Blind),
 }
 
@@ -91,18 +91,19 @@ pub enum Place {
 pub enum Blind {
     /// Mapped more than once.
     Shared,
-    /// The kernel will not: locked.
+    /// The kernel refuses to clear its bit: it is locked.
     Refused,
-    /// Of a pool of huge pages: nothing clears it.
+    /// From a hugetlb pool: nothing clears its bit.
     Pool,
-    /// Of a guest of KVM, and DAMON does not tell of it.
+    /// Of a KVM guest that DAMON does not watch.
     Guest,
 }
 
 impl Process {
     pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
         let target = target(tables, pid, &[pid])?;
-        // Before anything is opened that holds on to an address space: an exec in between is seen by the first look.
+        // Read this before opening anything that pins the address space, so that the first scan notices an exec in
+        // between.
         let space = tables.space(&target).ok().flatten().unwrap_or(0);
         Ok(Process {
             pid,
@@ -122,15 +123,16 @@ impl Process {
         })
     }
 
-    /// The units, pages and huge pages, that there would be to look at.
+    /// Number of units (pages and huge pages) to scan at this level.
     pub fn units(&self, tables: &mut Tables, level: u32) -> u64 {
         let regions = tables.regions(&self.target).unwrap_or_default();
         let huge = regions.iter().filter(|region| region.state.is_huge()).count();
         ((((regions.len() - huge) * 512) >> level) + (huge >> huge_level(level))) as u64
     }
 
-    /// Chooses the pages to look at. Those that stay keep what is known of them; `stamp` is the look that a page which was
-    /// there before it was looked at is taken to have been seen by, given its nearest neighbour's.
+    /// Chooses the pages to scan. Pages that stay in the sample keep what is known of them. `stamp` gives the scan
+    /// number for a page that existed before it joined the sample, from its address and the number of its nearest
+    /// neighbour.
     pub fn choose(
         &mut self,
         tables: &mut Tables,
@@ -179,7 +181,7 @@ impl Process {
         }
         self.samples = samples;
         self.addresses = self.samples.iter().map(|sample| sample.address).collect();
-        self.look(tables)?;
+        self.scan(tables)?;
         let mut arm = Vec::new();
         let mut first_touches = 0;
         for (index, neighbour) in new {
@@ -197,9 +199,9 @@ impl Process {
             sample.touched = fresh;
             arm.push(index);
         }
-        // What was shared may be no longer, and what was locked.
+        // A page may no longer be shared or locked.
         self.choices = self.choices.wrapping_add(1);
-        let retry = self.choices % RETRY == 0;
+        let retry = self.choices % RETRY_CHOICES == 0;
         for (index, sample) in self.samples.iter_mut().enumerate() {
             let seen = match sample.place {
                 Place::Blind(Blind::Shared) => now,
@@ -217,11 +219,11 @@ impl Process {
         Ok(first_touches)
     }
 
-    /// Reads the bits. Afterwards [`Process::state`] tells them.
+    /// Reads the bits, for [`Process::state`].
     ///
     /// # Errors
     /// [`Error::Gone`].
-    pub fn look(&mut self, tables: &mut Tables) -> Result<Looked, Error> {
+    pub fn scan(&mut self, tables: &mut Tables) -> Result<ScanResult, Error> {
         let mut space = None;
         let mut states = std::mem::take(&mut self.states);
         let mut all = Vec::with_capacity(self.addresses.len());
@@ -234,30 +236,35 @@ impl Process {
         }
         self.states = all;
         if self.addresses.is_empty() {
-            return Ok(Looked::Same);
+            return Ok(ScanResult::Same);
         }
         match space {
-            Some(space) if space == self.space => Ok(Looked::Same),
+            Some(space) if space == self.space => Ok(ScanResult::Same),
             Some(space) => {
                 self.space = space;
-                // Both hold on to the address space that they were opened for.
+                // Both pin the address space that they were opened for.
                 self.arming = Arming::of(self.pid, self.start)?;
                 self.frames = Frames::of(self.pid)?;
-                Ok(Looked::Other)
+                Ok(ScanResult::Other)
             }
             None => {
-                // The thread that was looked at may have ended before others.
+                // The observed thread may have ended before the others.
                 self.states.resize(self.addresses.len(), State::default());
                 let threads = procfs::tasks(self.pid)?;
                 self.target = target(tables, self.pid, &threads)?;
                 let living = tables.space(&self.target);
-                if living.is_ok_and(|space| space.is_some()) { Ok(Looked::Lost) } else { Err(Error::Gone(self.pid)) }
+                if living.is_ok_and(|space| space.is_some()) {
+                    Ok(ScanResult::Lost)
+                } else {
+                    Err(Error::Gone(self.pid))
+                }
             }
         }
     }
 
-    /// What its guest, if it has one, has accessed since the last look: ranges in rising order.
-    pub fn see(&mut self, accessed: &[Range<u64>]) {
+    /// Sets the states from the ranges that the process's guest has accessed since the last scan, in rising order.
+    /// Without a guest, does nothing.
+    pub fn apply_guest_accesses(&mut self, accessed: &[Range<u64>]) {
         if self.guest.is_some() {
             for (state, address) in self.states.iter_mut().zip(&self.addresses) {
                 *state = state.with_accessed(contains(accessed, *address));
@@ -265,11 +272,11 @@ impl Process {
         }
     }
 
-    /// Which of these pages, given in rising order, were accessed; of a process that cannot be looked at, none. Of a guest's told is what
-    /// it has accessed. [`Process::state`] stays as it is.
-    pub fn accessed_of(&self, tables: &mut Tables, indices: &[usize], told: &[Range<u64>]) -> Vec<usize> {
+    /// Which of these pages, given in rising order, were accessed; none if the process cannot be scanned. For a guest,
+    /// `by_guest` has the ranges that it accessed. Does not change [`Process::state`].
+    pub fn accessed_of(&self, tables: &mut Tables, indices: &[usize], by_guest: &[Range<u64>]) -> Vec<usize> {
         if self.guest.is_some() {
-            return indices.iter().copied().filter(|index| contains(told, self.addresses[*index])).collect();
+            return indices.iter().copied().filter(|index| contains(by_guest, self.addresses[*index])).collect();
         }
         let addresses: Vec<u64> = indices.iter().map(|index| self.addresses[*index]).collect();
         let mut states = Vec::new();
@@ -282,29 +289,29 @@ impl Process {
         }
     }
 
-    /// What is known of the page that begins there, if it is looked at.
+    /// The sample that begins at this address.
     pub fn sample_at(&mut self, address: u64) -> Option<&mut Sample> {
         self.addresses.binary_search(&address).ok().and_then(|index| self.samples.get_mut(index))
     }
 
-    /// What the last look found.
+    /// The page's state at the last scan.
     pub fn state(&self, index: usize) -> State {
         self.states.get(index).copied().unwrap_or_default()
     }
 
-    /// Whether it is private memory and no file's.
+    /// Whether the page is private anonymous memory.
     pub fn is_heap(&self, sample: &Sample) -> bool {
         let mapping = self.mappings.get(sample.mapping as usize);
         mapping.is_some_and(|mapping| !mapping.shared && mapping.name.starts_with('['))
     }
 
-    /// Whether it is a page of a file or of shared memory: the kernel empties its page table entry when it takes it back, and it is the
-    /// same page when it comes again.
+    /// Whether the page belongs to a file or to shared memory. The kernel empties the page table entry of such a page
+    /// when it reclaims it, and the same page may come back.
     pub fn is_of_file(&self, sample: &Sample) -> bool {
         self.mappings.get(sample.mapping as usize).is_some_and(|mapping| mapping.name.starts_with('/'))
     }
 
-    /// Whether the page can be cleared by itself; else it is blind from now on.
+    /// Whether the page's bit can be cleared by itself. If not, the page is blind from now on.
     pub fn examine(&mut self, index: usize) -> bool {
         let sample = &mut self.samples[index];
         let why = match (&self.guest, self.is_unseen) {
@@ -318,7 +325,7 @@ impl Process {
 
     /// Clears the bits of these pages, given in rising order.
     pub fn arm(&mut self, indices: &[usize]) -> Result<(), Error> {
-        // DAMON clears what it looks at.
+        // DAMON clears the bits of the pages that it watches.
         if self.guest.is_some() {
             return Ok(());
         }
@@ -335,7 +342,7 @@ impl Process {
         self.arming.arm(&ranges, |range| samples[of[range]].place = Place::Blind(Blind::Refused))
     }
 
-    /// Forgets all pages: the address space is another.
+    /// Drops all pages: the process has another address space.
     pub fn forget(&mut self) {
         self.samples.clear();
         self.addresses.clear();
@@ -343,38 +350,38 @@ impl Process {
         (self.guest, self.is_unseen) = (None, false);
     }
 
-    /// Of its guest these pages are looked at, of which the indices are given in rising order.
-    pub fn look_at(&mut self, indices: &[usize]) {
+    /// Tells the guest's watcher which pages to watch, by their indices in rising order.
+    pub fn watch(&mut self, indices: &[usize]) {
         let pages: Vec<u64> = indices.iter().map(|index| self.addresses[*index]).collect();
-        self.guest.iter_mut().for_each(|guest| guest.look_at(&pages));
+        self.guest.iter_mut().for_each(|guest| guest.watch(&pages));
     }
 }
 
-/// What a look was at.
+/// What a scan read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum ScanResult {
     /// The same address space as before.
     Same,
-    /// Another, after an exec.
+    /// Another address space, after an exec.
     Other,
-    /// Nothing this time.
+    /// Nothing this time: the observed thread has ended.
     Lost,
 }
 
 impl Blind {
-    /// Whether a sweep clears it.
+    /// Whether a sweep can clear its bit.
     pub fn is_swept(self) -> bool {
         matches!(self, Blind::Shared | Blind::Refused)
     }
 }
 
 impl Place {
-    /// Whether it is taken for accessed, and not on the stack.
+    /// Whether it is taken to be accessed, and has no weight on the stack.
     pub fn rests(self) -> bool {
         matches!(self, Place::Resting { .. } | Place::Waking { .. })
     }
 
-    /// The look that saw it last, if it is on the stack.
+    /// The last scan that found it accessed, if it is on the stack.
     pub fn seen(self) -> Option<u64> {
         match self {
             Place::Armed { seen } | Place::Spent { seen } => Some(seen),
@@ -388,7 +395,7 @@ fn target(tables: &mut Tables, pid: i32, threads: &[i32]) -> Result<Target, Erro
 }
 
 fn examine(frames: &Frames, mappings: &[Mapping], sample: &mut Sample) -> Result<(), Blind> {
-    // What is there no more may come back.
+    // A page that is not there now may come back.
     let frame = frames.at(sample.address).ok_or(Blind::Shared)?;
     if frame.pool || !frame.exclusive {
         return Err(if frame.pool { Blind::Pool } else { Blind::Shared });
@@ -403,12 +410,13 @@ fn examine(frames: &Frames, mappings: &[Mapping], sample: &mut Sample) -> Result
     Ok(())
 }
 
-/// Of how many huge pages one is looked at: all as long as one stands for no more than a page does.
+/// The level at which huge pages are sampled: all of them, as long as a page of the sample stands for no more than 512
+/// pages.
 fn huge_level(level: u32) -> u32 {
     level.saturating_sub(9)
 }
 
-/// Address, whether huge, and mapping of the pages to look at, by address.
+/// Address, whether huge, and mapping of the pages to scan, ordered by address.
 fn wanted(mappings: &[Mapping], regions: &[Region], level: u32) -> Vec<(u64, bool, u32)> {
     let page = page_bytes();
     let mut found = Vec::new();
@@ -442,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_another_program_before_the_first_look_is_looked_at_as_that() {
+    fn an_exec_before_the_first_scan_is_noticed() {
         let mut tables = match Tables::open() {
             Ok(tables) => tables,
             Err(error) => {

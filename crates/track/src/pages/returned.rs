@@ -1,7 +1,8 @@
-//! What comes back from swap between two looks.
+//! Pages that return from swap between two scans.
 //!
-//! A program that has too little memory brings pages back and loses them again before anybody looks: of the refaults that the
-//! kernel counts, looks see a fraction. Where there are any, the faults themselves tell of those of the sample, in their order.
+//! A program with too little memory brings pages back and loses them again before the next scan, so scans see only a
+//! fraction of the kernel's refaults. While there are such faults, bursar listens to the faults on the sampled pages
+//! themselves, in their order.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -9,28 +10,28 @@ use std::time::{Duration, Instant};
 use linux::pages::{Return, Returns, Tables};
 use linux::procfs;
 
-/// So long after the last major fault faults are not listened to any more, for that takes those of all programs a little time.
+/// Listening ends this long after the last major fault, because it costs all programs a little time at each fault.
 const QUIET: Duration = Duration::from_secs(5);
-/// What telling of a page takes the program, about; and what each fault does that is not told (51 to 54 ns by `bpf_stats_enabled`, its own clock
-/// included).
-const TOLD_SECONDS: f64 = 0.5e-6;
+/// Estimated cost to the program of a reported page, and of each fault that is dismissed (51 to 54 ns by
+/// `bpf_stats_enabled`, its own clock included).
+const REPORTED_SECONDS: f64 = 0.5e-6;
 const DISMISSED_SECONDS: f64 = 50e-9;
 
-/// Listens while there is something to hear.
+/// Listens to faults while there are any.
 #[derive(Default)]
 pub struct Returned {
     faults: Option<Returns>,
     is_refused: bool,
-    /// Of all processes together; `None`: not known yet.
+    /// Of all processes together; `None`: unknown yet.
     major_faults: Option<u64>,
-    /// When there were more of them.
+    /// When they last increased.
     last: Option<Instant>,
-    /// Pages that found no room so far.
+    /// Pages lost so far, because the buffer was full.
     lost: u64,
 }
 
 impl Returned {
-    /// Listens to these processes, to one page of 2^level, if they have had major faults of late.
+    /// Listens to faults of these processes on one of 2^level pages, if they had recent major faults.
     pub fn listen(&mut self, tables: &mut Tables, pids: &BTreeSet<i32>, level: u32) {
         let major_faults = pids.iter().filter_map(|pid| procfs::stat(*pid).ok()).map(|stat| stat.majflt).sum();
         if self.major_faults.replace(major_faults).is_some_and(|before| before < major_faults) {
@@ -45,13 +46,13 @@ impl Returned {
         match faults.and_then(|faults| faults.follow(pids).map(|()| faults)) {
             Ok(faults) => self.faults = Some(faults),
             Err(error) => {
-                tracing::debug!("what comes back from swap between looks is not seen: {error}");
+                tracing::debug!("pages that return from swap between scans are not seen: {error}");
                 self.is_refused = true;
             }
         }
     }
 
-    /// Not until the next [`Returned::listen`].
+    /// Stops until the next [`Returned::listen`].
     pub fn pause(&mut self) {
         self.faults = None;
     }
@@ -61,20 +62,21 @@ impl Returned {
         self.faults.is_some()
     }
 
-    /// What has come back since the last call, in its order.
+    /// The pages that have returned since the last call, in order.
     pub fn take(&self) -> Vec<Return> {
         self.faults.as_ref().map(Returns::take).unwrap_or_default()
     }
 
-    /// Pages that found no room since the last call.
+    /// Pages lost since the last call, because the buffer was full.
     pub fn lost(&mut self, tables: &Tables) -> u64 {
         let lost = tables.lost();
         lost - std::mem::replace(&mut self.lost, lost)
     }
 }
 
-/// What it took the program that so many were told, one page of 2^level, and that their neighbours were not, in seconds.
-pub fn cost(told: usize, level: u32) -> (f64, f64) {
-    let neighbours = told as f64 * (1u64 << level) as f64;
-    (told as f64 * TOLD_SECONDS, neighbours * DISMISSED_SECONDS)
+/// Cost to the program of this many reported pages, of which one of 2^level is sampled, and of the dismissed faults on
+/// their neighbours, in seconds.
+pub fn cost(reported: usize, level: u32) -> (f64, f64) {
+    let neighbours = reported as f64 * (1u64 << level) as f64;
+    (reported as f64 * REPORTED_SECONDS, neighbours * DISMISSED_SECONDS)
 }

@@ -1,4 +1,4 @@
-//! Whose memory is looked at.
+//! The processes to scan.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,19 @@ use super::Error;
 /// Which processes.
 #[derive(Debug)]
 pub enum Scope {
-    /// A process and all beneath it; what was once found stays in when its parent ends.
+    /// A process and all its descendants. A descendant once found stays in when its parent ends.
     Tree(i32),
-    /// A command that this process has started, and all else beneath this process, which must be the reaper of orphans
-    /// (`PR_SET_CHILD_SUBREAPER`): daemons that the command leaves belong to it.
+    /// A command that this process has started, and all other descendants of this process, which must be a reaper of
+    /// orphans (`PR_SET_CHILD_SUBREAPER`): daemons that the command leaves belong to it.
     Command(i32),
-    /// Those in a cgroup and beneath it.
+    /// The processes in a cgroup and beneath it.
     Cgroup(Cgroup),
-    /// Those of which a thread is in a threaded cgroup or beneath it, as a whole.
+    /// The processes with a thread in a threaded cgroup or beneath it, each as a whole.
     Threads(ThreadedCgroup),
 }
 
-/// The processes of a scope that live, with the start times that tell them from later ones of the same number.
+/// The living processes of a scope, with their start times, which distinguish them from later processes with the same
+/// PID.
 #[derive(Debug)]
 pub struct Members {
     scope: Scope,
@@ -47,26 +48,26 @@ impl Members {
                 Scope::Threads(cgroup) => Error::Empty(cgroup.dir().into()),
             });
         }
-        // What has ended since it was found has no parents any more.
+        // A process that has ended since it was found has no parent, so it would seem foreign.
         let is_foreign = |pid: i32, start: u64| !is_ours(pid) && living(pid) == Some(start);
         let root = match &members.scope {
             Scope::Tree(pid) | Scope::Command(pid) => Some(*pid),
             Scope::Cgroup(_) | Scope::Threads(_) => None,
         };
         let foreign = members.living.iter().filter(|(pid, start)| !intrusive && is_foreign(**pid, **start));
-        // The process that was asked for is named, whatever the numbers of its children.
+        // Name the requested process rather than a child with a lower PID.
         match foreign.map(|(pid, _)| *pid).min_by_key(|pid| root != Some(*pid)) {
             Some(pid) => Err(Error::NotOurs(pid)),
             None => Ok(members),
         }
     }
 
-    /// Of a scope of bursar's own in which there may be no process yet.
+    /// For a scope of bursar's own that may have no process yet.
     pub fn awaited(scope: Scope) -> Members {
         Members { scope, living: BTreeMap::new() }
     }
 
-    /// Looks for processes that came and went. Returns those that live: number and start time.
+    /// Updates the list. Returns the living processes: PID and start time.
     pub fn refresh(&mut self) -> &BTreeMap<i32, u64> {
         self.living.retain(|pid, start| living(*pid) == Some(*start));
         for pid in rights::observable(&self.found()) {
@@ -77,7 +78,7 @@ impl Members {
         &self.living
     }
 
-    /// The processes that the scope has now, some of them known.
+    /// The processes that the scope has now, besides those known.
     fn found(&self) -> Vec<i32> {
         match &self.scope {
             Scope::Command(root) => {
@@ -85,7 +86,8 @@ impl Members {
                 std::iter::once(*root).filter(|_| self.living.is_empty()).chain(own).collect()
             }
             Scope::Tree(root) => {
-                // Before the first is found the root is not known to be the one that was meant; afterwards only by its start.
+                // Until the first process is found, trust the PID; afterwards use only processes identified by their
+                // start time.
                 let roots: Vec<i32> = match self.living.is_empty() {
                     true => vec![*root],
                     false => self.living.keys().copied().collect(),
@@ -98,18 +100,18 @@ impl Members {
         }
     }
 
-    /// Those that the last [`Members::refresh`] found.
+    /// The processes that the last [`Members::refresh`] found.
     pub fn living(&self) -> &BTreeMap<i32, u64> {
         &self.living
     }
 }
 
-/// Start time of a process that has memory yet.
+/// Start time of a process that still has memory.
 fn living(pid: i32) -> Option<u64> {
     procfs::stat(pid).ok().filter(|stat| !stat.is_kernel && !matches!(stat.state, 'Z' | 'X')).map(|stat| stat.starttime)
 }
 
-/// Whether this process, or one that it started, has started that one.
+/// Whether this process or one of its descendants has started `pid`.
 fn is_ours(pid: i32) -> bool {
     let own = std::process::id() as i32;
     let parents = std::iter::successors(Some(pid), |pid| procfs::stat(*pid).ok().map(|stat| stat.ppid));

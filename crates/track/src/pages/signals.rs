@@ -1,7 +1,7 @@
-//! What tells of phases while memory is not tracked.
+//! Signals of phase changes while tracking is off.
 //!
-//! Hardware events where the processor counts them; else the accessed share of a few pages, and what is resident together
-//! with what was newly faulted in, so that a few faults of a large program are no change, and many are.
+//! Hardware events where the processor counts them. Otherwise the accessed share of the small sample, and resident plus
+//! newly faulted memory: a few faults of a large program are no change, many are.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,16 @@ use linux::perf::{self, Counter, Event};
 use linux::procfs;
 use model::Signal;
 
-use super::few::FEW;
+use super::few::FEW_PAGES;
 use super::page_bytes;
 
-/// So many of them off the mean are chance: two standard errors where a twelfth is accessed, which programs of much memory have.
-const FEW_BY_CHANCE: f64 = 4.0 / FEW as f64;
+/// Pages of the small sample that may differ from the mean by chance: two standard errors where a twelfth is accessed,
+/// as in programs with much memory.
+const FEW_BY_CHANCE: f64 = 4.0 / FEW_PAGES as f64;
 
 const MEMORY_UNIT: f64 = (1 << 20) as f64;
 
-/// Where the signals come from.
+/// Sources of the signals.
 #[derive(Debug)]
 pub struct Signals {
     hardware: Vec<Hardware>,
@@ -25,7 +26,7 @@ pub struct Signals {
     faults: BTreeMap<i32, u64>,
 }
 
-/// An event of all processes.
+/// One event, counted over all processes.
 #[derive(Debug)]
 struct Hardware {
     event: Event,
@@ -34,7 +35,7 @@ struct Hardware {
 }
 
 impl Signals {
-    /// Of these processes and all that they will start.
+    /// Signals of these processes and all that they will start.
     pub fn of(members: &BTreeMap<i32, u64>) -> Signals {
         let counting = |event| {
             let counters: Vec<_> = members.keys().filter_map(|pid| Counter::of(*pid, event).ok()).collect();
@@ -46,13 +47,16 @@ impl Signals {
         signals
     }
 
-    /// Their values since the last call. `accessed`: the accessed share of a few pages, if it is known.
+    /// Values since the last call. `accessed`: the accessed share of the small sample, if known.
     pub fn sample(&mut self, members: &BTreeMap<i32, u64>, accessed: Option<f64>) -> Vec<Signal> {
         if !self.hardware.is_empty() {
             return self.hardware.iter_mut().map(Hardware::sample).collect();
         }
-        let accessed =
-            accessed.map(|value| Signal { name: format!("accessed share of {FEW} pages"), value, unit: FEW_BY_CHANCE });
+        let accessed = accessed.map(|value| Signal {
+            name: format!("accessed share of {FEW_PAGES} pages"),
+            value,
+            unit: FEW_BY_CHANCE,
+        });
         let bytes = self.resident_and_faulted(members) as f64;
         let memory = Signal { name: "resident and newly faulted bytes".into(), value: bytes, unit: MEMORY_UNIT };
         accessed.into_iter().chain([memory]).collect()
@@ -80,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_comes_is_told_as_resident_and_faulted() {
+    fn new_memory_counts_as_resident_and_faulted() {
         let own = BTreeMap::from([(std::process::id() as i32, 0)]);
         let mut signals = Signals { hardware: Vec::new(), faults: BTreeMap::new() };
         signals.sample(&own, None);
@@ -89,7 +93,7 @@ mod tests {
         let after = signals.sample(&own, None);
         std::hint::black_box(memory);
         assert_eq!((before[0].name.as_str(), before[0].value), ("accessed share of 64 pages", 0.5));
-        // Once as resident, once as new; unless huge pages made the faults few.
+        // Once as resident, once as new, unless huge pages made the faults few.
         assert!(after[0].value - before[1].value > (60 << 20) as f64, "{before:?} {after:?}");
     }
 }

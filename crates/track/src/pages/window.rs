@@ -1,38 +1,38 @@
-//! What looking has cost since the controller's last decision: bursar, and the program.
+//! Costs of scans since the controller's last decision, for bursar and for the program.
 
 use std::time::{Duration, Instant};
 
 use super::control::Spent;
 use super::own_cpu;
 
-/// The processor's own work for one cleared bit: a TLB miss, and setting the bit.
+/// Cost of one cleared bit to the program's processor: a TLB miss, and setting the bit.
 pub const TOUCH_SECONDS: f64 = 0.4e-6;
-/// Clearing a bit beside the program empties the processor's TLB of it. What a second-level TLB holds, and a walk of page tables
-/// for an entry of it: in a virtual machine, where it takes longest.
+/// Clearing a bit on the program's own processor flushes its TLB. The entries of a second-level TLB, and the time of a
+/// page walk for one entry: the time in a virtual machine, where it is longest.
 pub const TLB_ENTRIES: u64 = 1536;
 const WALK_SECONDS: f64 = 50e-9;
 
-/// Times in seconds, if nothing else is said.
+/// Times are in seconds unless their type says otherwise.
 pub struct Window {
     pub began: Instant,
-    /// CPU time of this thread when it was last asked for.
+    /// CPU time of this thread when it was last read.
     pub cpu: Duration,
-    /// Clearing that is not in the sums yet.
+    /// Time of clears that is not in the sums yet.
     pub arming: Duration,
     pub arms: u64,
-    /// Entries of TLBs that the program has to fill again.
+    /// TLB entries that the program has to fill again.
     pub refills: u64,
     own: f64,
     clearing: f64,
     pub target: f64,
-    pub looks: u64,
+    pub scans: u64,
     pub touched: u64,
-    /// What it took to be told of what comes back: bursar and the program.
+    /// Cost of events of pages that return from swap, for bursar and the program.
     pub returned: f64,
 }
 
 impl Window {
-    /// From this CPU time of the thread on.
+    /// Starts at this CPU time of the thread.
     pub fn new(cpu: Duration) -> Window {
         Window {
             began: Instant::now(),
@@ -43,13 +43,13 @@ impl Window {
             own: 0.0,
             clearing: 0.0,
             target: 0.0,
-            looks: 0,
+            scans: 0,
             touched: 0,
             returned: 0.0,
         }
     }
 
-    /// Adds up what was spent since it was last called: by bursar, and by the program.
+    /// Adds up the cost since the last call. Returns that of bursar and that of the program.
     pub fn add_up(&mut self, is_beside: bool) -> (f64, f64) {
         let cpu = own_cpu();
         let own = (cpu - self.cpu).as_secs_f64();
@@ -64,14 +64,14 @@ impl Window {
         (own, target)
     }
 
-    /// As the controller wants it, with so many pages that are not hot, and so many units looked at.
+    /// The costs in the form that the controller needs, given the pages that are not hot and the units scanned.
     pub fn spent(&self, pages: u64, units: usize) -> Spent {
         let seconds = self.began.elapsed().as_secs_f64();
         Spent {
-            looking: (self.own - self.clearing) / seconds,
+            scanning: (self.own - self.clearing) / seconds,
             clearing: (self.clearing + self.target) / seconds,
             returned: self.returned / seconds,
-            touched: self.touched as f64 / self.looks.max(1) as f64 / pages.max(1) as f64,
+            touched: self.touched as f64 / self.scans.max(1) as f64 / pages.max(1) as f64,
             units,
         }
     }

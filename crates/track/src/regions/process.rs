@@ -9,39 +9,39 @@ use linux::pages::{Arming, Frames, Mapping, REGION_BYTES, State, Tables, Target,
 use linux::{Error, procfs};
 
 use super::filling::Filling;
-use super::rate::{LOOKS, Seen};
+use super::rate::{SCANS, Seen};
 use super::tlb::Load;
 use crate::pages::choice::mix;
 
 /// Pages of a region.
 const PAGES: u64 = 512;
-/// Neighbours that are cleared together.
+/// Neighbouring pages that are cleared together.
 pub const RUN: u64 = 8;
-/// Regions on each side that are near.
-const NEAR: u64 = 4;
-/// Of its regions, this part matters little.
-const FEW: f64 = 0.1;
-/// Clears of a region until what its pages are part of is asked anew.
-const RETRY: u32 = 16;
+/// Regions on each side that count as neighbours.
+const NEIGHBOUR_REGIONS: u64 = 4;
+/// Share of the regions that may be unknown without harm.
+const UNKNOWN_SHARE: f64 = 0.1;
+/// After this many clears of a region, the folio size of its pages is read again.
+const RETRY_CLEARS: u32 = 16;
 
 #[derive(Debug)]
 pub struct Process {
     pub pid: i32,
     pub start: u64,
     pub clock: CpuClock,
-    /// What it had used when that was last looked at, and when that was.
+    /// CPU time of the process at the end of the last round, and when that was.
     pub used: (Duration, Instant),
-    /// Processors that it used between the ends of the last two rounds, on average.
+    /// Average number of processors used between the ends of the last two rounds.
     pub processors: f64,
     target: Target,
     arming: Arming,
     frames: Frames,
-    /// Names the address space; 0 before the first look.
+    /// Identifies the address space; 0 before the first scan.
     space: u64,
     filling: Option<Filling>,
-    /// It has filled its memory, and most of that was not looked at since.
+    /// Whether it has filled its memory and most regions were not scanned since.
     pub is_behind: bool,
-    /// By rising address.
+    /// Ordered by address.
     pub known: Vec<(u64, Known)>,
 }
 
@@ -50,49 +50,49 @@ pub struct Process {
 pub struct Known {
     pub is_huge: bool,
     pub seen: Seen,
-    /// Share of its pages that are there.
+    /// Share of its pages that are present.
     pub present: f64,
-    /// Share of these that were accessed until the last look.
+    /// Share of these accessed until the last scan.
     pub accessed: f64,
     pub since: Instant,
     pub last_accessed: Option<Instant>,
     pub clears: u32,
-    /// The round that looked at it last; 0: none yet.
-    pub looked: u64,
+    /// The last round that scanned it; 0: none yet.
+    pub last_round: u64,
     folios: Folios,
 }
 
-/// What is cleared with a page.
+/// What is cleared together with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Folios {
-    /// It alone.
+    /// The page alone.
     Pages,
-    /// The folio that it is part of: of a part the kernel would split it.
+    /// Its whole folio, because the kernel would split a folio to clear a part of it.
     Larger,
 }
 
-/// A page that is looked at.
+/// A page to scan.
 #[derive(Clone, Debug)]
 pub struct Probe {
     pub region: u64,
     pub address: u64,
 }
 
-/// What became of a probe.
+/// The result for a probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Found {
-    /// There, and its bit was cleared.
+    /// Present, and its bit was cleared.
     pub is_clear: bool,
     pub is_there: bool,
-    pub accessed: [bool; LOOKS],
+    pub accessed: [bool; SCANS],
 }
 
 impl Process {
     pub fn of(tables: &mut Tables, pid: i32, start: u64) -> Result<Process, Error> {
         let clock = CpuClock::of(pid)?;
         let target = target(tables, pid)?;
-        // Before anything is opened that holds on to an address space: an exec in between is seen by the next look, and there may be none
-        // for long, as long as there is nothing to look at.
+        // Read this before opening anything that pins the address space, so that the next scan notices an exec in
+        // between. That scan may come much later.
         let space = tables.space(&target).ok().flatten().unwrap_or(0);
         Ok(Process {
             pid,
@@ -110,7 +110,7 @@ impl Process {
         })
     }
 
-    /// Finds the regions that lie within private memory without a file, and that have anything.
+    /// Lists the regions that lie within private anonymous memory and have page tables.
     pub fn list(&mut self, tables: &mut Tables) -> Result<(), Error> {
         let mappings = mappings(self.pid)?;
         let regions = tables.regions(&self.target).map_err(|_| Error::Gone(self.pid))?;
@@ -134,7 +134,7 @@ impl Process {
         Ok(())
     }
 
-    /// What all regions bring to the TLB, by address. Of those that nobody has looked at yet each brings what one does on average.
+    /// The load of each region on the TLB, ordered by address. Regions not scanned yet get the average load.
     pub fn loads(&self) -> Vec<Load> {
         let is_known = |known: &&Known| known.clears > 0;
         let all = || self.known.iter().map(|(_, known)| known);
@@ -148,25 +148,26 @@ impl Process {
         all().map(load).collect()
     }
 
-    /// What was seen of a region and those near to it.
+    /// Accesses found in a region and its neighbours.
     pub fn neighbourhood(&self, region: u64) -> Seen {
         let before = |address: u64| self.known.partition_point(|(start, _)| *start < address);
-        let (from, to) = (region.saturating_sub(NEAR * REGION_BYTES), region + (NEAR + 1) * REGION_BYTES);
+        let (from, to) =
+            (region.saturating_sub(NEIGHBOUR_REGIONS * REGION_BYTES), region + (NEIGHBOUR_REGIONS + 1) * REGION_BYTES);
         let small = self.known[before(from)..before(to)].iter().filter(|(_, known)| !known.is_huge);
         small.fold(Seen::default(), |all, (_, known)| all.with(&known.seen))
     }
 
-    /// A round has ended; what went by since the one before is part of it.
+    /// Ends a round. The time since the end of the last round belongs to it.
     pub fn account(&mut self) {
         let new = self.known.iter().filter(|(_, known)| known.clears == 0).count();
-        self.is_behind &= new as f64 > FEW * self.known.len() as f64;
+        self.is_behind &= new as f64 > UNKNOWN_SHARE * self.known.len() as f64;
         if let Some(used) = self.clock.now() {
             let (before, since) = std::mem::replace(&mut self.used, (used, Instant::now()));
             self.processors = used.saturating_sub(before).div_duration_f64(self.used.1 - since);
         }
     }
 
-    /// Pages of a region: a run of neighbours of each of so many equal parts, others each time.
+    /// Pages of a region to scan: one run of neighbours in each of `parts` equal parts, other runs for each `salt`.
     pub fn probes(&self, region: u64, parts: u64, salt: u64) -> Vec<Probe> {
         if self.find(region).is_none_or(|index| self.known[index].1.is_huge) {
             return vec![Probe { region, address: region }];
@@ -177,7 +178,7 @@ impl Process {
         pages.map(|page| Probe { region, address: region + page * procfs::page_bytes() }).collect()
     }
 
-    /// So many pages of these regions, in runs of neighbours, others each time, by rising address.
+    /// `pages` pages of these regions, in runs of neighbours, others for each `salt`, ordered by address.
     pub fn scattered(&self, regions: &[u64], pages: usize, salt: u64) -> Vec<Probe> {
         let runs = (pages as u64 / RUN).min(regions.len() as u64 * PAGES / RUN);
         let run = |number: u64| {
@@ -192,7 +193,7 @@ impl Process {
             .collect()
     }
 
-    /// Clears the bits of these, by rising address. Returns which are cleared.
+    /// Clears the bits of these pages, ordered by address. Returns which of them are cleared.
     pub fn clear(&mut self, probes: &[Probe]) -> Result<Vec<bool>, Error> {
         let mut cleared = vec![true; probes.len()];
         let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -200,7 +201,7 @@ impl Process {
         for (index, probe) in probes.iter().enumerate() {
             let Some(known) = self.find(probe.region).map(|index| &mut self.known[index].1) else { continue };
             let is_first = index == 0 || probes[index - 1].region != probe.region;
-            if is_first && known.clears % RETRY == 0 {
+            if is_first && known.clears % RETRY_CLEARS == 0 {
                 known.folios = folios(&self.frames, probe).unwrap_or(known.folios);
             }
             let page = probe.address..probe.address + procfs::page_bytes();
@@ -210,7 +211,7 @@ impl Process {
                 Folios::Larger => self.frames.at(probe.address).map_or(page, |frame| frame.folio),
             };
             match (ranges.last_mut(), of.last_mut()) {
-                // Each range is flushed from the processors by itself, which takes longer than its pages.
+                // Join adjacent ranges: the flush of a range takes longer than its pages.
                 (Some(last), Some(probes)) if !is_first && (last.end == range.start || *last == range) => {
                     (last.end, probes.end) = (range.end, index + 1);
                 }
@@ -224,58 +225,59 @@ impl Process {
         Ok(cleared)
     }
 
-    /// Reads the bits of these; `None`: the address space is another.
-    pub fn look(&mut self, tables: &mut Tables, probes: &[Probe]) -> Result<Option<Vec<State>>, Error> {
+    /// Reads the bits of these pages; `None`: the process has another address space.
+    pub fn scan(&mut self, tables: &mut Tables, probes: &[Probe]) -> Result<Option<Vec<State>>, Error> {
         let addresses: Vec<u64> = probes.iter().map(|probe| probe.address).collect();
         let mut states = Vec::new();
         match tables.look(&self.target, &addresses, &mut states).unwrap_or_default() {
             Some(space) if space == self.space => Ok(Some(states)),
             Some(_) => {
-                // All hold on to the address space that they were opened for.
+                // All of them pin the address space that they were opened for.
                 *self = Process::of(tables, self.pid, self.start)?;
                 Ok(None)
             }
             None => {
-                // The thread that was looked at may have ended before others.
+                // The observed thread may have ended before the others.
                 self.target = target(tables, self.pid)?;
                 Ok(None)
             }
         }
     }
 
-    /// Takes in what a clear and the looks after it have found of a region.
-    pub fn learn(&mut self, region: u64, found: &[Found], after: [Duration; LOOKS], now: Instant, round: u64) {
+    /// Takes in the scans of a region after one clear.
+    pub fn learn(&mut self, region: u64, found: &[Found], after: [Duration; SCANS], now: Instant, round: u64) {
         let Some(known) = self.find(region).map(|index| &mut self.known[index].1) else { return };
         known.clears += 1;
-        known.looked = round;
+        known.last_round = round;
         known.present = found.iter().filter(|found| found.is_there).count() as f64 / found.len().max(1) as f64;
-        let count = |look: usize| found.iter().filter(|found| found.is_clear && found.accessed[look]).count() as u32;
+        let count = |scan: usize| found.iter().filter(|found| found.is_clear && found.accessed[scan]).count() as u32;
         let pages = found.iter().filter(|found| found.is_clear).count() as u32;
         if pages == 0 {
             return;
         }
-        known.seen.add(pages, std::array::from_fn(|look| (count(look), after[look])));
-        known.accessed = f64::from(count(LOOKS - 1)) / f64::from(pages);
-        if count(LOOKS - 1) > 0 {
+        known.seen.add(pages, std::array::from_fn(|scan| (count(scan), after[scan])));
+        known.accessed = f64::from(count(SCANS - 1)) / f64::from(pages);
+        if count(SCANS - 1) > 0 {
             known.last_accessed = Some(now);
         }
     }
 
-    /// Where it is among the known ones.
+    /// Index in `known`.
     fn find(&self, region: u64) -> Option<usize> {
         self.known.binary_search_by_key(&region, |(start, _)| *start).ok()
     }
 
-    /// Whether the kernel clears the bit of a page: not if it is mapped more than once, or the page of zeroes, or was just faulted in.
+    /// Whether the kernel clears the bit of a page: not if it is mapped more than once, is the zero page, or was just
+    /// faulted in.
     pub fn is_clearable(&self, probe: &Probe) -> bool {
         self.frames.at(probe.address).is_some_and(|frame| frame.exclusive && !frame.pool && !frame.unlisted)
     }
 
-    /// Pages of a region that are there, and whether it is a huge page; `None`: the process is gone, or is another program.
+    /// Present pages of a region, and whether it is a huge page; `None`: the process is gone, or runs another program.
     pub fn present(&mut self, tables: &mut Tables, region: u64) -> Option<(u64, bool)> {
         let page = procfs::page_bytes();
         let all: Vec<Probe> = (0..PAGES).map(|number| Probe { region, address: region + number * page }).collect();
-        let states = self.look(tables, &all).ok()??;
+        let states = self.scan(tables, &all).ok()??;
         let there = states.iter().filter(|state| state.is_mapped()).count() as u64;
         Some((there, states.first().is_some_and(|state| state.is_huge())))
     }
@@ -291,12 +293,12 @@ impl Known {
             since: Instant::now(),
             last_accessed: None,
             clears: 0,
-            looked: 0,
+            last_round: 0,
             folios: Folios::Pages,
         }
     }
 
-    /// It is to be looked at as if for the first time.
+    /// Discards the samples, as if the region had never been scanned.
     fn forget(&mut self) {
         (self.seen, self.clears) = (Seen::default(), 0);
     }
@@ -313,7 +315,7 @@ impl Known {
 
 fn target(tables: &mut Tables, pid: i32) -> Result<Target, Error> {
     let threads = procfs::tasks(pid)?;
-    // The first ends last, mostly.
+    // The first thread usually ends last.
     threads.iter().find_map(|thread| tables.target(*thread).ok()).ok_or(Error::Gone(pid))
 }
 

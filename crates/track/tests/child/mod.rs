@@ -1,4 +1,4 @@
-//! Children that wait until they are told to begin, and memory that they share with their parent.
+//! Children that wait for a signal to begin, and memory that they share with their parent.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 const PAGE: usize = 4096;
 pub const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Held while programs are loaded into the kernel: meanwhile all of its types are mapped (11 MiB), which a child that is
-/// forked by another test would have, too.
+/// Held while programs are loaded into the kernel. Meanwhile all kernel types are mapped (11 MiB), which a child forked
+/// by another test would inherit.
 pub static LOADING: Mutex<()> = Mutex::new(());
 
-/// A child process, and, once it was waited for, what `wait4` said of it.
+/// A child process, and the usage that `wait4` returned once it was waited for.
 pub struct Child {
     pub pid: i32,
     pub usage: Option<libc::rusage>,
@@ -60,7 +60,7 @@ impl Child {
     }
 }
 
-/// A test that fails leaves nothing running.
+/// A failed test leaves nothing running.
 impl Drop for Child {
     fn drop(&mut self) {
         if self.usage.is_none() {
@@ -72,7 +72,7 @@ impl Drop for Child {
     }
 }
 
-/// Words that parent and child share: `word(0)` is what the child says, `word(1)` what it is told.
+/// Words that parent and child share: the child writes `word(0)`, the parent `word(1)`.
 #[derive(Clone, Copy)]
 pub struct Shared(*const AtomicU64);
 
@@ -90,16 +90,16 @@ impl Shared {
     pub fn wait_for(self, index: usize, value: u64) {
         let begin = Instant::now();
         while self.word(index).load(Ordering::SeqCst) < value {
-            assert!(begin.elapsed() < PATIENCE, "the child does not get on");
+            assert!(begin.elapsed() < PATIENCE, "the child makes no progress");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// New anonymous memory.
+/// Maps new anonymous memory.
 ///
 /// # Safety
-/// None is needed but that of using what it returns.
+/// The caller must use the returned memory only within its length.
 pub unsafe fn map(bytes: usize, kind: i32) -> *mut u8 {
     // SAFETY: a new mapping at a place of the kernel's choice.
     let at = unsafe {

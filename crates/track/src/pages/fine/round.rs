@@ -1,4 +1,4 @@
-//! What is told at the end of a round.
+//! The result of a round.
 
 use std::time::Instant;
 
@@ -12,31 +12,31 @@ use crate::pages::page_bytes;
 use crate::pages::page_cache::PageCache;
 use crate::pages::process::Place;
 
-/// Since the last round was told.
+/// Sums since the last round.
 #[derive(Default)]
 pub struct Sums {
     pub misses: Misses,
     pub first_touches: u64,
-    pub looks: u64,
-    /// Pages that had been accessed before and were again, and nobody knows what they need for that: they were before this round, while
-    /// memory was not tracked, or for the first time since looking began.
+    pub scans: u64,
+    /// Pages accessed again whose distance is unknown, because the previous access was before this round while tracking
+    /// was off, or before the first scan.
     pub unknown: u64,
-    /// Pages that were found accessed, or are taken for it, by all looks together.
+    /// Pages found accessed, or taken to be accessed, summed over all scans.
     pub accessed: u64,
     /// Distinct pages of files.
     pub files: u64,
-    /// The last look before.
+    /// `now` at the end of the round before.
     pub after: u64,
     pub own: f64,
     pub target: f64,
 }
 
 impl Fine {
-    pub(super) fn tell(&mut self) -> PagesRound {
+    pub(super) fn finish_round(&mut self) -> PagesRound {
         self.add_up();
         let seconds = self.round_began.elapsed().as_secs_f64();
         self.round_began = Instant::now();
-        self.first_again.settle(self.looked, &mut self.round.misses);
+        self.first_again.settle(self.scanned_at, &mut self.round.misses);
         let sums = std::mem::replace(&mut self.round, Sums { after: self.now, ..Sums::default() });
         let page = page_bytes();
         let huge_touched_bytes = self.huge_touched_bytes();
@@ -55,7 +55,7 @@ impl Fine {
             accessed_at_least: Some(sums.unknown * page).filter(|bytes| *bytes > 0),
             misses: sums.misses.curve(seconds, page),
             first_touches_per_second: sums.first_touches as f64 / seconds,
-            blind_below: sums.accessed / sums.looks.max(1) * page,
+            blind_below: sums.accessed / sums.scans.max(1) * page,
             blind_bytes: heat.iter().map(|heat| heat.blind).sum(),
             heat,
             ages: self.ages(),
@@ -65,12 +65,12 @@ impl Fine {
             rung: self.rung(),
             ..PagesRound::default()
         };
-        // No look was due, or there was nothing to look at any more.
-        let is_seen = sums.looks > 0 && !round.heat.is_empty();
+        // Without a due scan, or without memory left, nothing is known.
+        let is_seen = sums.scans > 0 && !round.heat.is_empty();
         let most = told_apart(self.settings.misses_per_second, round.one_in as f64 / seconds);
         round.wss_bytes = round.size_at(most).filter(|_| is_seen);
         if !is_seen {
-            // It is told with the next working set.
+            // Report it with the next working set.
             (self.round.unknown, round.accessed_at_least) = (sums.unknown, None);
         }
         round
@@ -87,7 +87,7 @@ impl Fine {
         format!("Accessed bits in page tables{faults}{guests}{}", files.unwrap_or_default())
     }
 
-    /// Touched since the last round, in huge pages.
+    /// Bytes in huge pages that were touched since the last round.
     fn huge_touched_bytes(&self) -> u64 {
         let samples = self.processes.iter().flat_map(|process| &process.samples);
         let seen = |place: Place| !matches!(place, Place::Absent | Place::Blind(_));
@@ -101,7 +101,7 @@ impl Fine {
         for process in &mut self.processes {
             let mut heats: Vec<_> = process.mappings.iter().map(|mapping| Heat::of(process.pid, mapping)).collect();
             for sample in &mut process.samples {
-                // What the kernel has taken back is not resident.
+                // Pages that the kernel has reclaimed are not resident.
                 let is_gone = sample.away && !sample.touched;
                 if let Some(heat) = heats.get_mut(sample.mapping as usize).filter(|_| !is_gone) {
                     heat.add(sample.address, sample.pages * page, sample.place, sample.touched);
