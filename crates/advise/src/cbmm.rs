@@ -1,5 +1,5 @@
-//! CBMM's own profiles: `policy,section,benefit[,quantity,comparator,value]*`, a rule per line. Benefits are cycles, addresses
-//! absolute, of a run without randomisation.
+//! Reads CBMM's own profiles: one rule per line, `policy,section,benefit[,quantity,comparator,value]*`. Benefits are in
+//! cycles; addresses are absolute, from a run without address randomisation.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,30 +7,31 @@ use crate::maps::Area;
 use crate::profile::{Mapping, ProfiledRange, Section as ObjectSection};
 use crate::wrong::{Wrong, shown};
 
-/// How sure a converted range is: the files do not say, and mappings are matched by their order of addresses.
-const SURE: f64 = 0.5;
+/// Confidence of a converted range: the files do not have one, and mappings are matched by the order of their addresses
+/// only.
+const CONFIDENCE: f64 = 0.5;
 
-/// A rule: what a policy is worth where all its conditions hold.
+/// A rule: what a policy is worth where all conditions hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Its line, from 1.
     pub line: usize,
-    /// What is to be done.
+    /// The policy.
     pub policy: Policy,
-    /// To what kind of memory.
+    /// The kind of memory.
     pub section: Section,
-    /// In cycles: of `huge` by huge page; of `eager`, that it is above 0 says yes.
+    /// Cycles. For `huge`, per huge page; for `eager`, any value above 0 means yes.
     pub benefit: u64,
-    /// Where.
+    /// Where it applies.
     pub conditions: Vec<Condition>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Huge pages.
     Huge,
-    /// Populating ahead.
+    /// Populating ahead of the first touch.
     Eager,
 }
 
@@ -50,11 +51,11 @@ pub enum Section {
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Of what.
+    /// Left side.
     pub quantity: Quantity,
-    /// How.
+    /// Comparator.
     pub comparator: Comparator,
-    /// With what.
+    /// Right side.
     pub value: u64,
 }
 
@@ -65,7 +66,7 @@ pub enum Quantity {
     Addr,
     /// The offset in the section.
     SectionOff,
-    /// The length asked of `mmap`, and so on.
+    /// The length passed to `mmap`; the following are its other arguments.
     Len,
     /// Its protection.
     Prot,
@@ -103,7 +104,7 @@ const QUANTITIES: [(&str, Quantity); 7] = [
 const COMPARATORS: [(&str, Comparator); 3] =
     [("=", Comparator::Equal), ("<", Comparator::Below), (">", Comparator::Above)];
 
-/// The rules of a file, and every line that is none, each with what is wrong with it.
+/// Reads the rules of a file. Returns the rules, and an error for each line that is not a rule.
 pub fn read(text: &str) -> (Vec<Rule>, Vec<Wrong>) {
     let (mut rules, mut wrong) = (Vec::new(), Vec::new());
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -115,10 +116,11 @@ pub fn read(text: &str) -> (Vec<Rule>, Vec<Wrong>) {
     (rules, wrong)
 }
 
-/// What they say of a program of `ghz` cycles per nanosecond that has been mapped so, for its profile; and of each rule that says
-/// nothing of it, why. Without a snapshot, rules with addresses cannot be told.
+/// Converts rules to ranges of a profile, for a program with these mappings on a processor of `ghz` cycles per
+/// nanosecond. Also returns, for each rule without an effect, the reason. Without a snapshot of the mappings, rules
+/// with addresses cannot be resolved.
 ///
-/// An `eager` range was touched throughout, and that is what is told of it: what that is worth depends on the machine.
+/// An `eager` range becomes a fully touched range: what that is worth depends on the machine.
 pub fn convert(rules: &[Rule], areas: &[Area], ghz: f64) -> (Vec<ProfiledRange>, Vec<Wrong>) {
     let mut worth: BTreeMap<Mapping, Vec<Part>> = BTreeMap::new();
     let mut resolved = HashSet::new();
@@ -139,14 +141,14 @@ pub fn convert(rules: &[Rule], areas: &[Area], ghz: f64) -> (Vec<ProfiledRange>,
             Err(what) => unresolved.push((rule, what)),
         }
     }
-    // The original has each range twice, as heap and as mapping: one of them tells it.
+    // CBMM has each range twice, as heap and as mapping; one of them can be resolved.
     unresolved.retain(|(rule, _)| !resolved.contains(&(rule.policy, &rule.conditions)));
-    let told = unresolved.into_iter().map(|(rule, what)| Wrong { line: rule.line, column: 1, what }).collect();
-    // What holds for any mapping comes last, for the first that holds is taken.
-    (worth.into_iter().rev().flat_map(|(mapping, parts)| ranges(&mapping, &parts, ghz)).collect(), told)
+    let errors = unresolved.into_iter().map(|(rule, what)| Wrong { line: rule.line, column: 1, what }).collect();
+    // Rules for any mapping come last, because the first match counts.
+    (worth.into_iter().rev().flat_map(|(mapping, parts)| ranges(&mapping, &parts, ghz)).collect(), errors)
 }
 
-/// What one rule says of part of a mapping.
+/// The effect of one rule on a part of a mapping.
 struct Part {
     from: u64,
     to: Option<u64>,
@@ -158,7 +160,7 @@ fn parts(rule: &Rule, areas: &[Area]) -> Result<Vec<(Mapping, u64, Option<u64>)>
     let odd = rule.conditions.iter().find(|of| !matches!(of.quantity, Quantity::Addr | Quantity::SectionOff));
     if let Some(odd) = odd {
         return Err(format!(
-            "'{}' is not what profiles tell ranges by; leave it out or write the range",
+            "'{}' does not identify a range in a profile; leave it out or write the range",
             odd.quantity.name()
         ));
     }
@@ -181,13 +183,13 @@ fn parts(rule: &Rule, areas: &[Area]) -> Result<Vec<(Mapping, u64, Option<u64>)>
             }
             Ok(found)
         }
-        (false, Section::Mmap) if has_offsets => Err("an offset does not tell which mapping it is in".into()),
+        (false, Section::Mmap) if has_offsets => Err("an offset does not identify the mapping that it is in".into()),
         (false, section) => Ok(vec![(section.any(), first, (last < u64::MAX).then_some(last))]),
     }
 }
 
-/// Where all conditions on a quantity hold: from the first value, to before the second. Pages are meant: a bound belongs to
-/// what lies above it.
+/// The values for which all conditions on a quantity hold: from the first, to before the second. Pages are meant, so a
+/// bound belongs to the page above it.
 fn bounds(conditions: &[Condition], quantity: Quantity) -> Result<(u64, u64), String> {
     let (mut low, mut high) = (0, u64::MAX);
     for Condition { comparator, value, .. } in conditions.iter().filter(|of| of.quantity == quantity) {
@@ -204,7 +206,7 @@ fn bounds(conditions: &[Condition], quantity: Quantity) -> Result<(u64, u64), St
     }
 }
 
-/// What parts that overlap say together: ranges that lie apart, those that say the same joined.
+/// The combined effect of overlapping parts, as disjoint ranges. Adjacent ranges with the same effect are joined.
 fn ranges(mapping: &Mapping, parts: &[Part], ghz: f64) -> Vec<ProfiledRange> {
     let ends = parts.iter().filter_map(|part| part.to);
     let bounds: BTreeSet<u64> = parts.iter().map(|part| part.from).chain(ends).collect();
@@ -221,7 +223,8 @@ fn ranges(mapping: &Mapping, parts: &[Part], ghz: f64) -> Vec<ProfiledRange> {
         if huge_ns.is_none() && touched.is_none() {
             continue;
         }
-        let range = ProfiledRange { huge_ns, touched, sure: SURE, ..ProfiledRange::of(mapping.clone(), *from, to) };
+        let range =
+            ProfiledRange { huge_ns, touched, sure: CONFIDENCE, ..ProfiledRange::of(mapping.clone(), *from, to) };
         match found.last_mut() {
             Some(last) if last.to == Some(*from) && last.huge_ns == huge_ns && last.touched == touched => last.to = to,
             _ => found.push(range),
@@ -274,7 +277,7 @@ impl Quantity {
 }
 
 impl Section {
-    /// Whether it means such memory. To CBMM what is not heap, data or code is a mapping.
+    /// Whether it includes this memory. For CBMM everything that is not heap, data or code is a mapping.
     fn has(self, mapping: &Mapping) -> bool {
         match mapping {
             Mapping::Heap => self == Section::Heap,
@@ -284,7 +287,7 @@ impl Section {
         }
     }
 
-    /// The whole of it.
+    /// All memory of this kind.
     fn any(self) -> Mapping {
         match self {
             Section::Heap => Mapping::Heap,
@@ -300,10 +303,10 @@ mod tests {
     use super::*;
     use crate::{Profile, Program, maps};
 
-    /// The original's for any program.
+    /// CBMM's own rules for any program.
     const GENERAL: &str = "huge,heap,41534456\nhuge,mmap,41534456\n";
 
-    /// Of one: each range is there as heap and as mapping.
+    /// CBMM's rules for one program: each range appears as heap and as mapping.
     const XZ: &str = "\
         huge,heap,243632025,addr,>,0x7fcb00000000,addr,<,0x7fcc76400000\n\
         huge,mmap,243632025,addr,>,0x7fcb00000000,addr,<,0x7fcc76400000\n\
@@ -316,19 +319,19 @@ mod tests {
         let (rules, wrong) = read(csv);
         assert_eq!(wrong, []);
         let areas = maps::read(snapshot, "/usr/bin/xz", |_| None).unwrap();
-        let (ranges, told) = convert(&rules, &areas, 2.0);
+        let (ranges, errors) = convert(&rules, &areas, 2.0);
         let lines: Vec<String> = ranges.iter().map(ToString::to_string).collect();
-        // Whatever comes of it is a profile.
+        // The result must be a valid profile.
         let profile = Profile { programs: vec![Program { name: "xz".into(), ranges, ..Program::default() }] };
         assert_eq!(Profile::parse(&profile.to_string()), Ok(profile));
-        (lines.join("\n"), told.iter().map(Wrong::to_string).collect())
+        (lines.join("\n"), errors.iter().map(Wrong::to_string).collect())
     }
 
     #[test]
     fn a_rule_without_conditions_holds_for_all_of_its_kind() {
-        let (lines, told) = converted(GENERAL, "");
+        let (lines, errors) = converted(GENERAL, "");
         assert_eq!(lines, "mmap * * 0..end huge=20767228 sure=50%\nheap - - 0..end huge=20767228 sure=50%");
-        assert!(told.is_empty());
+        assert!(errors.is_empty());
     }
 
     #[test]
@@ -336,13 +339,13 @@ mod tests {
         let snapshot = "\
             555555700000-555555a00000 rw-p 00000000 00:00 0 [heap]\n\
             7fcc00000000-7fcc80000000 rw-p 00000000 00:00 0 \n";
-        let (lines, told) = converted(XZ, snapshot);
+        let (lines, errors) = converted(XZ, snapshot);
         let expected = "mmap 31 0 0..1892M huge=121816013 sure=50%\nheap - - 1M..2M touched=100% sure=50%";
         assert_eq!(lines, expected);
-        assert_eq!(told.len(), 2);
+        assert_eq!(errors.len(), 2);
         assert!(
-            told[0].starts_with("line 3, column 1: nothing of the kind was mapped between 0x7fcd83400000"),
-            "{told:?}"
+            errors[0].starts_with("line 3, column 1: nothing of the kind was mapped between 0x7fcd83400000"),
+            "{errors:?}"
         );
         let (_, without) = converted(XZ, "");
         assert_eq!(without.len(), 6);
@@ -350,27 +353,27 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_overlap_are_told_together() {
+    fn overlapping_rules_are_combined() {
         let csv = "huge,heap,200,section_off,<,4194304\neager,heap,1,section_off,>,2097151,section_off,<,8388608\nhuge,heap,100,section_off,=,0\n";
-        let (lines, told) = converted(csv, "");
-        assert_eq!(told, [""; 0]);
+        let (lines, errors) = converted(csv, "");
+        assert_eq!(errors, [""; 0]);
         let expected = "heap - - 0..2097151 huge=100 sure=50%\nheap - - 2097151..4M huge=100 touched=100% sure=50%\nheap - - 4M..8M touched=100% sure=50%";
         assert_eq!(lines, expected);
     }
 
     #[test]
-    fn what_profiles_cannot_say_is_told_by_line() {
+    fn rules_that_cannot_be_converted_are_reported() {
         let csv =
             "huge,mmap,5,len,>,0x1000\nhuge,mmap,5,section_off,>,1\nhuge,heap,5,section_off,>,9,section_off,<,3\n";
-        let (lines, told) = converted(csv, "");
+        let (lines, errors) = converted(csv, "");
         assert_eq!(lines, "");
-        assert!(told[0].contains("line 1") && told[0].contains("'len' is not what profiles tell ranges by"));
-        assert!(told[1].contains("line 2") && told[1].contains("which mapping"));
-        assert!(told[2].contains("line 3") && told[2].contains("both above 0x9 and below 0x3"));
+        assert!(errors[0].contains("line 1") && errors[0].contains("'len' does not identify a range"));
+        assert!(errors[1].contains("line 2") && errors[1].contains("identify the mapping"));
+        assert!(errors[2].contains("line 3") && errors[2].contains("both above 0x9 and below 0x3"));
     }
 
     #[test]
-    fn every_line_that_is_no_rule_is_told() {
+    fn every_invalid_line_is_reported() {
         let csv = "huge,heap\nhug,heap,1\nhuge,hoop,1\nhuge,heap,-1\nhuge,heap,1,addr\nhuge,heap,1,addr,~,0x0\nhuge,heap,1,addr,>,zero\n\nhuge,heap,1\n";
         let (rules, wrong) = read(csv);
         assert_eq!(rules.len(), 1);

@@ -6,21 +6,21 @@ use crate::estimate::{Action, Estimate, estimate};
 use crate::range::Range;
 use crate::state::State;
 
-/// What to do about a range, and by which numbers.
+/// What to do about a range, and the estimate behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// What to do.
     pub action: Action,
-    /// What it costs and brings.
+    /// Its cost and benefit.
     pub estimate: Estimate,
 }
 
-/// The action whose benefit exceeds its cost by most; [`Action::Leave`] if none has a benefit above its cost.
+/// The action whose benefit exceeds its cost by most; [`Action::Leave`] if no benefit exceeds its cost.
 pub fn decide(range: &Range, state: &State, costs: &Costs) -> Decision {
     best(&Action::ALL, range, state, costs)
 }
 
-/// Of these, the first of those that are worth most.
+/// The best of these actions; of equal ones, the first.
 pub(crate) fn best(actions: &[Action], range: &Range, state: &State, costs: &Costs) -> Decision {
     let leave = Decision { action: Action::Leave, estimate: Estimate::default() };
     actions.iter().fold(leave, |best, action| {
@@ -43,17 +43,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_profile_what_nothing_is_known_of_is_left_alone() {
+    fn unknown_ranges_are_left_alone() {
         for bytes in [0, 4096, HUGE_BYTES, 1 << 40, u64::MAX] {
             assert_eq!(action(&Range::of_bytes(bytes), &State { idle_cores: 8.0, ..plenty() }), Action::Leave);
         }
-        // So is what is there already, dense or not.
+        // The same holds for present memory, dense or not.
         let present = Range { present_pages: 512, ..Range::of_bytes(HUGE_BYTES) };
         assert_eq!(action(&present, &plenty()), Action::Leave);
     }
 
     #[test]
-    fn what_grows_is_populated_ahead_if_a_processor_is_idle_for_that() {
+    fn growing_ranges_are_populated_by_an_idle_processor() {
         let growing = Range { touched_pages: Some(512 * 16), ..Range::of_bytes(16 * HUGE_BYTES) };
         assert_eq!(action(&growing, &plenty()), Action::HugeAtTouch);
         assert_eq!(action(&growing, &State { idle_cores: 1.0, ..plenty() }), Action::PopulateAhead);
@@ -61,26 +61,26 @@ mod tests {
     }
 
     #[test]
-    fn where_memory_is_fragmented_nothing_is_made_huge() {
+    fn nothing_is_made_huge_in_fragmented_memory() {
         let dense = Range { touched_pages: Some(512), saved_ns: Some(1e8), ..Range::of_bytes(HUGE_BYTES) };
         assert_eq!(action(&dense, &State::default()), Action::Leave);
         assert_eq!(action(&dense, &plenty()), Action::HugeAtTouch);
     }
 
     #[test]
-    fn what_is_cold_and_filled_gets_huge_pages_for_its_faults_and_what_is_cold_and_sparse_none() {
+    fn dense_cold_ranges_become_huge_and_sparse_ones_do_not() {
         let cold = |touched| Range { touched_pages: Some(touched), saved_ns: Some(0.0), ..Range::of_bytes(HUGE_BYTES) };
         assert_eq!(
             [512, 500, 256, 1].map(|touched| action(&cold(touched), &plenty())),
             [Action::HugeAtTouch, Action::HugeAtTouch, Action::Leave, Action::Leave]
         );
-        // And what is sparse and hot gets them for its walks.
+        // A sparse hot range becomes huge because of its page walks.
         let hot = Range { saved_ns: Some(8e6), ..cold(1) };
         assert_eq!(action(&hot, &plenty()), Action::HugeAtTouch);
     }
 
     #[test]
-    fn hot_memory_that_is_there_is_promoted_and_cold_memory_not() {
+    fn present_hot_memory_is_promoted_and_cold_is_not() {
         let hot = |misses| Range { present_pages: 512, misses_per_second: Some(misses), ..Range::of_bytes(HUGE_BYTES) };
         assert_eq!(action(&hot(1e5), &plenty()), Action::Promote);
         assert_eq!(action(&hot(1e2), &plenty()), Action::Leave);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_process_that_writes_gets_its_copies_ahead() {
+    fn a_writing_forked_process_gets_its_copies_ahead() {
         let shared =
             Range { present_pages: 4096, shared_pages: 4096, touched_pages: Some(4096), ..Range::of_bytes(1 << 24) };
         assert_eq!(action(&shared, &State { idle_cores: 1.0, ..State::default() }), Action::BreakCow);

@@ -1,16 +1,18 @@
-//! What each further huge page saves a program.
+//! How much each further huge page saves a program.
 
 use crate::profile::{Profile, ProfiledRange};
 use crate::range::HUGE_BYTES;
 
-/// The huge pages of a range, and what each saves of page walks, in ns. Of one without an end it is not known how many.
+/// The number of huge pages of a range, and the page walk time that each saves, in ns. `None` for a range without an
+/// end, whose size is unknown.
 fn saved(range: &ProfiledRange) -> Option<(u64, f64)> {
     let huge_pages = range.to?.saturating_sub(range.from) / HUGE_BYTES;
     range.huge_ns.map(|ns| (huge_pages, ns as f64 * range.sure))
 }
 
 impl Profile {
-    /// The fewest huge pages that save this share (0 to 1) of what huge pages for all of its ranges save of page walks.
+    /// The fewest huge pages that save this share (0 to 1) of the page walk time that huge pages for all ranges would
+    /// save.
     ///
     /// ```
     /// let lines = "heap - - 0..20M huge=900\nmmap 26 0 0..80M huge=100\n";

@@ -1,41 +1,41 @@
-//! What an action on a range costs and brings.
+//! Cost and benefit of an action on a range.
 
 use model::Costs;
 
 use crate::range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};
 use crate::state::State;
 
-/// What finding a huge page takes where no block is free: memory must be moved together. So long that it is never worth it.
+/// Cost of a huge page if no block is free, so that memory must be compacted: so high that it is never worth it.
 const COMPACTION_NS: f64 = 1e9;
-/// What it takes beyond that where memory must be taken back first.
+/// Additional cost if memory must be reclaimed first.
 const RECLAIM_NS: f64 = 1e9;
-/// Waking a helper, and the call it makes.
+/// Cost of waking a helper thread and of its system call.
 const WAKE_NS: f64 = 10_000.0;
 const BYTES_PER_MIB: f64 = (1 << 20) as f64;
 
 /// What can be done about a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Huge pages where nothing is yet, when they are first touched.
+    /// Huge pages at the first touch of absent memory.
     HugeAtTouch,
-    /// Huge pages of the pages that are there (collapse).
+    /// Collapse present pages to huge pages.
     Promote,
-    /// Pages of huge pages, and none for what holds zeroes (split).
+    /// Split huge pages, and free those parts that hold zeroes.
     Demote,
-    /// Huge pages before they are touched, by a helper.
+    /// A helper thread populates huge pages before the first touch.
     PopulateAhead,
-    /// Huge pages at first touch, from a pool of zeroed ones.
+    /// Huge pages from a pool of zeroed ones, at first touch.
     PoolPage,
-    /// Own copies of pages shared since a fork before they are written to, by a helper.
+    /// A helper thread copies pages shared since a fork before they are written to.
     BreakCow,
-    /// To swap.
+    /// Swap out.
     PageOut,
     /// Nothing.
     Leave,
 }
 
 impl Action {
-    /// All.
+    /// All actions.
     pub const ALL: [Action; 8] = [
         Action::HugeAtTouch,
         Action::Promote,
@@ -51,16 +51,16 @@ impl Action {
 /// Cost and benefit, in ns of the program's time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// What it costs.
+    /// The cost.
     pub cost_ns: f64,
-    /// What it brings.
+    /// The benefit.
     pub benefit_ns: f64,
-    /// What they are made of: benefits above 0, costs below.
+    /// The components: benefits above 0, costs below.
     pub parts: Vec<(&'static str, f64)>,
 }
 
-/// Estimates an action. What is not known of the range brings nothing, and memory not known to be touched is held for
-/// nothing. What a range has no pages for costs and brings nothing.
+/// Estimates an action. Unknown figures of the range bring nothing. Memory not known to be touched counts as wasted. An
+/// action that applies to no page of the range costs and brings nothing.
 pub fn estimate(action: Action, range: &Range, state: &State, costs: &Costs) -> Estimate {
     let pages = Pages::of(range);
     let of = Subject { range, pages, state, costs };
@@ -77,13 +77,13 @@ pub fn estimate(action: Action, range: &Range, state: &State, costs: &Costs) -> 
 }
 
 impl Estimate {
-    /// Benefit less cost, in ns.
+    /// Benefit minus cost, in ns.
     pub fn net_ns(&self) -> f64 {
         self.benefit_ns - self.cost_ns
     }
 
     fn brings(mut self, what: &'static str, ns: f64) -> Estimate {
-        // A figure that is none counts nothing.
+        // Negative and NaN figures count as 0.
         let ns = ns.max(0.0);
         if ns > 0.0 {
             self.benefit_ns += ns;
@@ -102,20 +102,20 @@ impl Estimate {
     }
 }
 
-/// Numbers of pages that agree with each other.
+/// Page counts, made consistent with each other.
 #[derive(Clone, Copy)]
 struct Pages {
     present: f64,
-    /// Present, and in no huge page.
+    /// Present, and not in a huge page.
     small: f64,
     huge: f64,
     zero: f64,
     fresh: f64,
-    /// Of the fresh ones, those that will be touched.
+    /// Of the fresh (absent) pages, those that will be touched.
     touched: Option<f64>,
     all_touched: Option<f64>,
     shared: f64,
-    /// Huge pages that the range has room for.
+    /// Number of huge pages that fit into the range.
     regions: f64,
 }
 
@@ -177,7 +177,7 @@ impl Subject<'_> {
             .costs("finding huge pages", self.allocation_ns(huge))
     }
 
-    /// What it brings that nothing is to be populated any more: as measured, else the faults.
+    /// Benefit of populated memory: as measured, or else the saved faults.
     fn populated_ns(&self, huge: f64) -> f64 {
         let measured = self.range.eager_ns_per_mib.map(|ns| ns * huge * HUGE_BYTES as f64 / BYTES_PER_MIB);
         measured.unwrap_or_else(|| self.faults_ns())
@@ -202,7 +202,7 @@ impl Subject<'_> {
             return Estimate::default();
         }
         let kept = self.pages.present - self.pages.zero;
-        // Untold, each may be touched again, though it was not written to so far.
+        // If unknown, each zero page may be touched again, although it was not written to so far.
         let again =
             self.pages.all_touched.map_or(self.pages.zero, |touched| (touched - kept).clamp(0.0, self.pages.zero));
         let freed = if self.pages.all_touched.is_some() { self.pages.zero - again } else { self.pages.zero };
@@ -236,7 +236,7 @@ impl Subject<'_> {
             .costs("swapping in", back * self.costs.page_in_ns)
     }
 
-    /// What huge pages are worth where nothing was, and the memory of theirs that nobody touches.
+    /// Benefit of huge pages for absent memory, minus the cost of their pages that nobody touches.
     fn fresh(&self, huge: f64) -> Estimate {
         Estimate::default()
             .brings("page walks", self.walks_ns(huge))
@@ -252,7 +252,7 @@ impl Subject<'_> {
         self.pages.fresh - self.pages.touched.unwrap_or(0.0)
     }
 
-    /// Faults that huge pages save.
+    /// Time of the faults that huge pages save.
     fn faults_ns(&self) -> f64 {
         self.pages.touched.unwrap_or(0.0) * self.costs.base_fault_ns
     }
@@ -270,7 +270,7 @@ impl Subject<'_> {
         lacking * COMPACTION_NS + taken_back * RECLAIM_NS
     }
 
-    /// Share of a helper's work that the program would have had the processor for.
+    /// Share of a helper's work that takes a processor from the program.
     fn busy(&self) -> f64 {
         1.0 - self.state.idle_cores.clamp(0.0, 1.0)
     }
@@ -287,12 +287,12 @@ mod tests {
         Costs::reference()
     }
 
-    /// A machine with free huge pages and an idle processor, on which memory is worth nothing: the original's.
+    /// A machine with free huge pages and an idle processor, on which memory has no price, as in CBMM.
     fn plenty() -> State {
         State { free_huge: 1000, idle_cores: 1.0, price_ns_per_page_second: 0.0, ..State::default() }
     }
 
-    /// A region that was profiled, of which no page is there.
+    /// A profiled region without present pages.
     fn saving(ns: f64) -> Range {
         Range { saved_ns: Some(ns), ..Range::of_bytes(HUGE_BYTES) }
     }
@@ -302,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_page_at_a_fault_costs_the_fault_and_brings_the_walks_that_the_profile_tells() {
+    fn a_huge_page_costs_a_fault_and_saves_profiled_walks() {
         let estimate = estimate(Action::HugeAtTouch, &saving(2e6), &plenty(), &costs());
         assert_eq!(estimate.parts, [("page walks", 2e6), ("huge faults", -89_000.0)]);
         assert_eq!((estimate.benefit_ns, estimate.cost_ns), (2e6, 89_000.0));
     }
 
     #[test]
-    fn a_huge_page_costs_a_second_where_none_is_free_and_another_where_memory_must_be_taken_back() {
+    fn compaction_and_reclaim_cost_a_second_each() {
         let no_block = State { free_huge: 0, ..plenty() };
         let none = State { free_bytes: 0, ..no_block.clone() };
         let cost = |state| estimate(Action::HugeAtTouch, &saving(2e6), &state, &costs()).cost_ns;
@@ -318,35 +318,35 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_zeroed_already_is_not_zeroed() {
+    fn a_pool_page_is_not_zeroed_again() {
         let pooled = State { pre_zeroed: 1, ..plenty() };
         let cost = |state: &State| estimate(Action::PoolPage, &saving(2e6), state, &costs()).cost_ns;
         assert_eq!(cost(&pooled), costs().pool_page_ns);
         assert_eq!(cost(&plenty()), costs().huge_fault_ns);
-        // And it needs no free block beside it.
+        // It also needs no free block.
         assert_eq!(cost(&State { free_huge: 0, ..pooled }), costs().pool_page_ns);
     }
 
     #[test]
-    fn promoting_costs_the_collapse_by_the_pages_present_and_what_threads_wait_meanwhile() {
+    fn promotion_costs_the_collapse_and_the_waiting() {
         let cost = |present_pages| {
             let range = Range { present_pages, ..saving(2e6) };
             estimate(Action::Promote, &range, &plenty(), &costs()).cost_ns
         };
         assert_eq!(cost(512), 117_000.0 + 512.0 * 800.0 + 500_000.0);
         assert_eq!(cost(1), 117_000.0 + 800.0 + 500_000.0);
-        // Nothing is there to promote.
+        // There is nothing to promote.
         assert_eq!(cost(0), 0.0);
     }
 
     #[test]
-    fn demoting_a_sparse_huge_page_gives_its_zero_pages_back() {
+    fn demotion_frees_the_zero_pages_of_a_huge_page() {
         let state = State { price_ns_per_page_second: 1000.0, horizon_seconds: 10.0, ..plenty() };
         let sparse =
             Range { present_pages: 512, huge_pages: 1, zero_pages: 480, touched_pages: Some(32), ..saving(0.0) };
         let demote = |range: &Range| estimate(Action::Demote, range, &state, &costs());
         assert_eq!(demote(&sparse).parts, [("memory", 4_800_000.0), ("splitting", -300_000.0)]);
-        // What will be touched again faults again; and walks that it has saved are lost.
+        // Pages touched again fault again, and the saved page walks are lost.
         let warm = Range { touched_pages: Some(132), saved_ns: Some(1e6), ..sparse.clone() };
         let parts = demote(&warm).parts;
         assert_eq!(
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn populating_ahead_takes_ten_microseconds_where_a_processor_is_idle_and_all_of_the_work_where_none_is() {
+    fn populating_ahead_costs_its_work_without_idle_processors() {
         let range = Range { touched_pages: Some(512), ..Range::of_bytes(HUGE_BYTES) };
         let idle = estimate(Action::PopulateAhead, &range, &plenty(), &costs());
         assert_eq!(idle.parts, [("faults", 512.0 * 1_340.0), ("waking the helper", -10_000.0)]);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn populating_ahead_brings_what_the_profile_tells_rather_than_faults_counted() {
+    fn populating_ahead_uses_the_profiled_benefit() {
         let range = Range { touched_pages: Some(512), eager_ns_per_mib: Some(40_000.0), ..Range::of_bytes(HUGE_BYTES) };
         assert_eq!(part(&estimate(Action::PopulateAhead, &range, &plenty(), &costs()), "faults"), 80_000.0);
     }
@@ -380,12 +380,12 @@ mod tests {
     }
 
     #[test]
-    fn swapping_out_brings_the_memory_of_what_does_not_come_back() {
+    fn swapping_out_saves_memory_that_does_not_come_back() {
         let state = State { price_ns_per_page_second: 1000.0, horizon_seconds: 100.0, ..plenty() };
         let cold = Range { present_pages: 512, touched_pages: Some(12), ..Range::of_bytes(HUGE_BYTES) };
         let out = |range: &Range| estimate(Action::PageOut, range, &state, &costs());
         assert_eq!(out(&cold).parts, [("memory", 500.0 * 1e5), ("swapping in", -12.0 * 4_700.0)]);
-        // Not known to be cold, all of it comes back.
+        // Unless known to be cold, all of it comes back.
         assert_eq!(out(&Range { touched_pages: None, ..cold }).benefit_ns, 0.0);
     }
 
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_are_those_of_the_misses_each_by_whether_it_waits_for_the_one_before() {
+    fn walk_time_depends_on_whether_misses_wait() {
         let range = Range {
             misses_per_second: Some(1e6),
             walks: Walks { ns_per_miss: 97.5, near: 0.25, ..Walks::default() },
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_page_saves_the_faults_of_what_is_touched_whatever_its_walks_are_worth() {
+    fn a_huge_page_saves_the_faults_of_touched_pages() {
         let faults = |saved_ns| {
             let range = Range { touched_pages: Some(512), saved_ns, ..Range::of_bytes(HUGE_BYTES) };
             part(&estimate(Action::HugeAtTouch, &range, &plenty(), &costs()), "faults")

@@ -1,30 +1,29 @@
-//! How much larger a program's memory may become by huge pages: what it gave back must not come again.
+//! How much larger huge pages may make a program's memory: memory that it has freed must not come back through them.
 
 use crate::range::PAGES_PER_HUGE;
 
-/// A part of what the program has by itself.
-const MOST: u64 = 10;
+/// Allowed growth: this part (1/10) of the program's own memory.
+const MAX_GROWTH_PART: u64 = 10;
 
-/// Of one process: pages that huge pages have brought and nobody had.
+/// Pages of one process that exist only because of huge pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     pages: u64,
 }
 
 impl Growth {
-    /// Whether a region of which so many pages are there may become a huge page, where the process has so many pages of
-    /// anonymous memory in all.
+    /// Whether a region with `present_pages` may become a huge page, in a process with `anonymous_pages` in all.
     pub fn allows(self, present_pages: u64, anonymous_pages: u64) -> bool {
         let own = anonymous_pages.saturating_sub(self.pages);
-        self.pages + more(present_pages) <= own / MOST
+        self.pages + more(present_pages) <= own / MAX_GROWTH_PART
     }
 
-    /// It became one.
+    /// Notes that the region became a huge page.
     pub fn promoted(&mut self, present_pages: u64) {
         self.pages += more(present_pages);
     }
 
-    /// A huge page was split, and so many zero pages of it given back.
+    /// Notes that a huge page was split and `zero_pages` of it were freed.
     pub fn demoted(&mut self, zero_pages: u64) {
         self.pages = self.pages.saturating_sub(zero_pages);
     }
@@ -55,7 +54,7 @@ mod tests {
         });
         assert_eq!(promoted.count(), 3);
         assert!(anonymous <= own + own / 10);
-        assert!(growth.allows(PAGES_PER_HUGE, anonymous), "what is full costs nothing");
+        assert!(growth.allows(PAGES_PER_HUGE, anonymous), "a full region costs nothing");
         assert!(!growth.allows(present, anonymous));
         growth.demoted(480);
         assert!(growth.allows(present, anonymous - 480));

@@ -1,12 +1,12 @@
-//! What was done to regions, so that none goes to and fro.
+//! Recent actions on regions, so that no region is promoted and demoted in turns.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What was done is let alone for so many times as long as a decision is of use.
-const REST: u32 = 4;
+/// After an action, the region is left alone for this many decision horizons.
+const REST_HORIZONS: u32 = 4;
 
-/// Regions by process and address, and until when each is let alone.
+/// Until when each region is left alone, by process and address.
 #[derive(Debug)]
 pub struct History {
     until: BTreeMap<(i32, u64), Instant>,
@@ -14,22 +14,22 @@ pub struct History {
 }
 
 impl History {
-    /// `horizon`: how long a decision is of use.
+    /// `horizon`: how long a decision is expected to be useful.
     pub fn of(horizon: Duration) -> History {
-        History { until: BTreeMap::new(), rest: horizon * REST }
+        History { until: BTreeMap::new(), rest: horizon * REST_HORIZONS }
     }
 
-    /// Something was done to a region, or could not be, or was found not to be worth it.
+    /// Notes an action on a region, even if it failed or was found not to be worth it.
     pub fn done(&mut self, pid: i32, region: u64, now: Instant) {
         self.until.insert((pid, region), now + self.rest);
     }
 
-    /// Whether anything may be done to it.
+    /// Whether the region may be acted on.
     pub fn is_free(&self, pid: i32, region: u64, now: Instant) -> bool {
         self.until.get(&(pid, region)).is_none_or(|until| *until <= now)
     }
 
-    /// Forgets what is over.
+    /// Drops expired entries.
     pub fn forget(&mut self, now: Instant) {
         self.until.retain(|_, until| *until > now);
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_to_a_region_is_not_undone_at_once() {
+    fn an_action_is_not_undone_at_once() {
         let now = Instant::now();
         let mut history = History::of(Duration::from_secs(15));
         history.done(7, 1 << 21, now);

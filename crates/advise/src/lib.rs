@@ -1,12 +1,13 @@
 //! Huge pages and eager memory where their benefit exceeds their cost. Pure: figures in, decisions out.
 //!
-//! - [`estimate()`] says what an [`Action`] on a [`Range`] costs and brings, by the machine's [`Costs`] and [`State`];
-//!   [`decide()`] picks the best, and leaves alone what none is worth it for.
-//! - A [`Profile`] says what is known of a program's ranges from earlier runs; [`cbmm`] makes one of CBMM's own files.
+//! - [`estimate()`] computes cost and benefit of an [`Action`] on a [`Range`], from the machine's [`Costs`] and
+//!   [`State`]; [`decide()`] picks the best action, and leaves ranges alone for which none is worth its cost.
+//! - A [`Profile`] has what is known of a program's ranges from earlier runs; [`cbmm`] converts CBMM's own files to
+//!   one.
 //! - [`paired`] compares ways to run a program by rounds in which each ran once.
-//! - A [`Plan`] is what the runtime within the program does by them.
+//! - A [`Plan`] has the resulting instructions for the runtime within the program.
 //!
-//! All costs and benefits are nanoseconds of the program's time, relative to pages of 4 KiB given at the first touch.
+//! All costs and benefits are nanoseconds of the program's time, relative to 4 KiB pages allocated at first touch.
 //!
 //! ```
 //! use advise::{Action, Costs, Range, State, decide};
@@ -31,7 +32,7 @@ mod plan;
 pub mod profile;
 mod range;
 mod state;
-pub mod told;
+pub mod stats;
 pub mod touched;
 mod trial;
 mod walks;

@@ -1,4 +1,4 @@
-//! A snapshot of a process's mappings (`/proc/PID/maps`), and what profiles call each of them.
+//! Reads a snapshot of a process's mappings (`/proc/PID/maps`), and names each as profiles do.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use crate::wrong::{Malformed, Wrong, shown, words};
 /// A mapping, and its name in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// Its first address.
+    /// First address.
     pub begin: u64,
-    /// The address behind its last.
+    /// End address (exclusive).
     pub end: u64,
-    /// Which it is.
+    /// Its name.
     pub mapping: Mapping,
 }
 
@@ -24,13 +24,13 @@ struct Entry<'a> {
     path: &'a str,
 }
 
-/// Reads a snapshot. `executable` is the path of the program's own file; `build_id` gives that of a file by its path.
+/// Reads a snapshot. `executable` is the path of the program's own file; `build_id` returns the build ID of a file.
 ///
-/// The order in which anonymous mappings were made is not in it: those at higher addresses are taken to be older, as the
-/// kernel gives addresses downwards.
+/// The snapshot does not show the order in which anonymous mappings were made. Those at higher addresses are taken to
+/// be older, because the kernel allocates addresses downwards.
 ///
 /// # Errors
-/// All lines that are none of such a file.
+/// All lines that do not have this format.
 pub fn read(text: &str, executable: &str, build_id: impl Fn(&str) -> Option<String>) -> Result<Vec<Area>, Malformed> {
     let mut entries = Vec::new();
     let mut wrong = Vec::new();
@@ -49,7 +49,7 @@ pub fn read(text: &str, executable: &str, build_id: impl Fn(&str) -> Option<Stri
     let mut areas: Vec<Area> = Vec::new();
     let mut before: Option<&Entry> = None;
     for entry in &entries {
-        // What follows an object's data without a file of its own is its .bss.
+        // A mapping without a file that follows an object's data is its .bss.
         let follows =
             before.filter(|before| before.end == entry.begin && entry.path.is_empty() && !before.path.is_empty());
         let of = follows.filter(|before| before.path.starts_with('/') && before.permissions.contains('w'));
@@ -66,7 +66,7 @@ pub fn read(text: &str, executable: &str, build_id: impl Fn(&str) -> Option<Stri
             *next += 1;
         }
     }
-    // Parts of one object's section follow each other.
+    // Parts of one object's section are adjacent.
     areas.dedup_by(|next, last| {
         let is_same = last.end == next.begin && last.mapping == next.mapping;
         last.end = if is_same { next.end } else { last.end };
@@ -131,7 +131,7 @@ mod tests {
         7ffff0021000-7ffff0023000 r-xp 00000000 00:00 0     [vdso]\n";
 
     #[test]
-    fn mappings_have_the_names_that_profiles_give_them() {
+    fn mappings_are_named_as_in_profiles() {
         let areas = read(SNAPSHOT, "/usr/bin/xz", |path| path.starts_with("/lib").then(|| "77ab".into())).unwrap();
         let names: Vec<_> = areas.iter().map(|area| area.mapping.to_string()).collect();
         let library = "code my\\040lib.so\\040(deleted):77ab -";
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_of_the_kernels_is_told() {
+    fn a_malformed_line_is_reported() {
         let Malformed(wrong) = read("hello\n\n7f-7e rw-p 0 0 0\n", "/bin/x", |_| None).unwrap_err();
         assert_eq!(wrong.iter().map(|wrong| wrong.line).collect::<Vec<_>>(), [1, 3]);
         assert!(wrong[0].what.contains("'hello' is no line of /proc/PID/maps"));

@@ -1,35 +1,35 @@
-//! What a run has shown of its regions, and the profile that it makes.
+//! What a run has shown of its regions, and the profile made from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::profile::{Mapping, Profile, ProfiledRange, Program};
 use crate::range::{HUGE_BYTES, PAGES_PER_HUGE};
 
-/// Regions are alike that differ by less than this factor; a range of them is one line,
-const ALIKE: f64 = 2.0;
-/// unless its parts differ by this factor at least,
-const PARTED: f64 = 1.25;
-/// and by so many standard errors: each place where one could end is tried.
-const PARTED_ERRORS: f64 = 5.0;
-/// Regions of such a part: of fewer chance is not told.
-const LEAST_PART: usize = 4;
-/// So much, in ns, as pays for no huge page is nothing: what hardly saves anything does not differ.
-const NONE: f64 = 20_000.0;
-/// And in the share of pages touched by less than this.
-const ALIKE_TOUCHED: f64 = 0.25;
-/// Where a program makes more mappings of a class, they are taken together.
-const MOST_ORDINALS: usize = 8;
-/// After so many looks, what is told of a region is half sure.
-const HALF_SURE: f64 = 3.0;
+/// Neighbouring regions whose savings differ by less than this factor become one range,
+const SIMILAR_FACTOR: f64 = 2.0;
+/// unless its parts differ by at least this factor,
+const SPLIT_FACTOR: f64 = 1.25;
+/// and by this many standard errors. The number is high because every possible split is tried.
+const SPLIT_ERRORS: f64 = 5.0;
+/// Minimum number of regions of such a part: with fewer, the difference may be chance.
+const MIN_PART_REGIONS: usize = 4;
+/// Savings below this, in ns, do not pay for a huge page, so differences between them do not matter.
+const NEGLIGIBLE_NS: f64 = 20_000.0;
+/// Ranges also need shares of touched pages that differ by less than this.
+const SIMILAR_TOUCHED: f64 = 0.25;
+/// If a program makes more mappings of a size class than this, the profile has one entry for all of them.
+const MAX_ORDINALS: usize = 8;
+/// Number of scans after which the figures of a region have a confidence of one half.
+const HALF_CONFIDENCE_SCANS: f64 = 3.0;
 
-/// What was seen of a region between two looks.
+/// What was seen of a region between two scans.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sight {
-    /// What huge pages would have saved of page walks, in ns.
+    /// Page walk time that huge pages would have saved, in ns.
     pub walks_ns: f64,
-    /// Pages of 4 KiB that are there.
+    /// Present pages of 4 KiB.
     pub present_pages: u64,
-    /// Whether these were counted, and not told by a sample: then samples do not matter any more.
+    /// Whether the pages were counted, not estimated from a sample. Counts replace all samples.
     pub is_counted: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Sight {
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     processes: BTreeMap<u64, Process>,
-    /// What page walks took all of them, as the processor counts it.
+    /// Page walk time of all processes, as counted by the processor.
     counted_ns: Option<f64>,
 }
 
@@ -45,7 +45,7 @@ pub struct Observed {
 struct Process {
     name: String,
     build_id: Option<String>,
-    /// By mapping, and the number of the region in it.
+    /// By mapping, and number of the region in it.
     regions: BTreeMap<Mapping, BTreeMap<u64, Region>>,
 }
 
@@ -53,44 +53,44 @@ struct Process {
 #[derive(Clone, Copy, Debug, Default)]
 struct Region {
     walks_ns: f64,
-    /// How many times that a trial has shown it to be.
+    /// The factor that a trial has found for `walks_ns`.
     factor: Option<f64>,
-    /// At most.
+    /// The highest count of present pages.
     counted: Option<u64>,
-    /// At last.
+    /// The last estimate of present pages.
     sampled: u64,
-    looks: u32,
+    scans: u32,
 }
 
-/// The same region of all processes of a program, or several that are alike.
+/// Sums over the same region of all processes of a program, or over several similar regions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
-    /// Regions, by process and by mapping.
+    /// Number of regions, over processes and mappings.
     count: f64,
     walks_ns: f64,
     squares: f64,
     present_pages: f64,
-    looks: f64,
+    scans: f64,
 }
 
-/// By mapping, and the number of the region in it.
+/// By mapping, and number of the region in it.
 type Sums = BTreeMap<Mapping, BTreeMap<u64, Sum>>;
 
 impl Observed {
-    /// Takes in what was seen of the region that begins `offset` bytes behind the beginning of the mapping, or before it, in
-    /// the process of this number, that runs this program. O(log regions).
+    /// Adds what was seen of the region that begins `offset` bytes after the start of the mapping (negative: before
+    /// it), in the process with this number, which runs this program. O(log regions).
     pub fn add(&mut self, process: u64, program: (&str, Option<&str>), mapping: &Mapping, offset: i64, sight: Sight) {
         let region = self.region(process, program, mapping, offset);
         region.walks_ns += sight.walks_ns;
-        region.looks += 1;
+        region.scans += 1;
         region.sampled = sight.present_pages;
         if sight.is_counted {
             region.counted = region.counted.max(Some(sight.present_pages));
         }
     }
 
-    /// So many of this region's pages of 4 KiB were there when it was given back, or when the process ended: also where nobody looked.
-    /// O(log regions).
+    /// Notes the present pages of a region when it was freed or the process ended; the region may never have been
+    /// scanned. O(log regions).
     pub fn touched(
         &mut self,
         process: u64,
@@ -103,22 +103,23 @@ impl Observed {
         region.counted = region.counted.max(Some(present_pages));
     }
 
-    /// A region of a process; of neither anything may be known yet.
+    /// A region of a process; both are created if they are new.
     fn region(&mut self, process: u64, program: (&str, Option<&str>), mapping: &Mapping, offset: i64) -> &mut Region {
         let new = || Process { name: program.0.into(), build_id: program.1.map(Into::into), regions: BTreeMap::new() };
         let process = self.processes.entry(process).or_insert_with(new);
         process.regions.entry(mapping.clone()).or_default().entry(number(offset)).or_default()
     }
 
-    /// The processor has counted that page walks took all processes so long. Where nothing was tried, what was told of regions is scaled to
-    /// that: by accesses it is known which regions have more than others, and by the processor how much all have together.
+    /// Sets the page walk time of all processes as the processor counted it. Estimates for untried regions are scaled
+    /// to it: accesses show how regions compare, the processor shows their sum.
     pub fn counted(&mut self, walks_ns: f64) {
         self.counted_ns = Some(walks_ns);
     }
 
-    /// A trial has shown that this region's page walks cost so many times what was told, see [`Trial::factor`](crate::Trial::factor). That
-    /// says nothing of others: where one finds its page tables in a cache, and another not, one saves much and the other nothing. Nothing
-    /// of a region that was not seen.
+    /// Notes the result of a trial: the region's page walks cost `factor` times the estimate, see
+    /// [`Trial::factor`](crate::Trial::factor). This does not change other regions: if the page tables of one are in a
+    /// cache and those of another are not, one saves little and the other much. Ignored for a region that was not
+    /// scanned.
     pub fn tried(&mut self, process: u64, mapping: &Mapping, offset: i64, factor: f64) {
         let regions = self.processes.get_mut(&process).and_then(|process| process.regions.get_mut(mapping));
         if let Some(region) = regions.and_then(|regions| regions.get_mut(&number(offset))) {
@@ -126,13 +127,13 @@ impl Observed {
         }
     }
 
-    /// The profile of the run: of each program, what a huge page saves on average over its processes. O(regions log regions).
+    /// The profile of the run: for each program, the average savings over its processes. O(regions log regions).
     pub fn profile(&self, command: Option<&str>) -> Profile {
         let mut programs: BTreeMap<(&str, Option<&str>), Sums> = BTreeMap::new();
         let regions =
             || self.processes.values().flat_map(|process| process.regions.values().flat_map(BTreeMap::values));
-        let told: f64 = regions().map(|region| region.walks_ns).sum();
-        let counted = self.counted_ns.filter(|_| told > 0.0).map_or(1.0, |counted| counted / told);
+        let estimated: f64 = regions().map(|region| region.walks_ns).sum();
+        let counted = self.counted_ns.filter(|_| estimated > 0.0).map_or(1.0, |counted| counted / estimated);
         for process in self.processes.values() {
             let program = programs.entry((&process.name, process.build_id.as_deref())).or_default();
             let many = process.classes_of_many();
@@ -158,7 +159,7 @@ impl Observed {
 }
 
 impl Process {
-    /// Size classes of which it has made more mappings than are told one by one.
+    /// Size classes with more mappings than profiles list one by one.
     fn classes_of_many(&self) -> BTreeSet<Option<u32>> {
         let mut made: BTreeMap<Option<u32>, usize> = BTreeMap::new();
         for mapping in self.regions.keys() {
@@ -166,7 +167,7 @@ impl Process {
                 *made.entry(*class).or_default() += 1;
             }
         }
-        made.into_iter().filter(|(_, count)| *count > MOST_ORDINALS).map(|(class, _)| class).collect()
+        made.into_iter().filter(|(_, count)| *count > MAX_ORDINALS).map(|(class, _)| class).collect()
     }
 }
 
@@ -177,7 +178,7 @@ impl Sum {
         self.walks_ns += walks_ns;
         self.squares += walks_ns * walks_ns;
         self.present_pages += region.counted.unwrap_or(region.sampled).min(PAGES_PER_HUGE) as f64;
-        self.looks += f64::from(region.looks);
+        self.scans += f64::from(region.scans);
     }
 
     fn join(&mut self, other: &Sum) {
@@ -185,7 +186,7 @@ impl Sum {
         self.walks_ns += other.walks_ns;
         self.squares += other.squares;
         self.present_pages += other.present_pages;
-        self.looks += other.looks;
+        self.scans += other.scans;
     }
 
     fn mean(&self, of: f64) -> f64 {
@@ -196,32 +197,33 @@ impl Sum {
         self.mean(self.present_pages) / PAGES_PER_HUGE as f64
     }
 
-    /// Whether it was looked at while it ran, by which is known what huge pages save.
+    /// Whether it was scanned while it ran, so that the savings of huge pages are known.
     fn was_seen(&self) -> bool {
-        self.looks > 0.0
+        self.scans > 0.0
     }
 
-    /// By how often it was looked at, and how far what was seen in several agrees.
+    /// Confidence: rises with the number of scans and with the agreement between regions.
     fn sure(&self) -> f64 {
-        let (mean, looks) = (self.mean(self.walks_ns), self.mean(self.looks));
+        let (mean, scans) = (self.mean(self.walks_ns), self.mean(self.scans));
         let deviation = (self.mean(self.squares) - mean * mean).max(0.0).sqrt();
         let agreement = if mean > 0.0 { mean / (mean + deviation) } else { 1.0 };
-        agreement * looks / (looks + HALF_SURE)
+        agreement * scans / (scans + HALF_CONFIDENCE_SCANS)
     }
 }
 
-/// No finer than it is known.
+/// Rounds a share to its precision.
 fn percent(share: f64) -> f64 {
     (share * 100.0).round() / 100.0
 }
 
-/// Where a rule holds, the runtime takes the nearest region (`preload/advise.c`): mappings begin anywhere in one.
+/// The region nearest to the offset, as the runtime applies rules (`preload/advise.c`), because mappings begin anywhere
+/// in a region.
 fn number(offset: i64) -> u64 {
     let half = HUGE_BYTES as i64 / 2;
     (offset.saturating_add(half).max(0) as u64) / HUGE_BYTES
 }
 
-/// Neighbours that are alike are one range. What lies between was never there.
+/// Joins similar neighbours to ranges. Gaps were never present.
 fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
     let mut regions: Vec<(u64, Sum)> = Vec::with_capacity(sums.len());
     let mut runs: Vec<(usize, Sum)> = Vec::new();
@@ -251,17 +253,18 @@ fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
 
 fn are_alike(one: &Sum, other: &Sum) -> bool {
     one.was_seen() == other.was_seen()
-        && factor(one.mean(one.walks_ns), other.mean(other.walks_ns)) < ALIKE
-        && (one.touched() - other.touched()).abs() < ALIKE_TOUCHED
+        && factor(one.mean(one.walks_ns), other.mean(other.walks_ns)) < SIMILAR_FACTOR
+        && (one.touched() - other.touched()).abs() < SIMILAR_TOUCHED
 }
 
-/// Of what two of them save.
+/// The ratio of two savings.
 fn factor(one_ns: f64, other_ns: f64) -> f64 {
-    (one_ns.max(other_ns) + NONE) / (one_ns.min(other_ns) + NONE)
+    (one_ns.max(other_ns) + NEGLIGIBLE_NS) / (one_ns.min(other_ns) + NEGLIGIBLE_NS)
 }
 
-/// The parts of neighbours, in each of which none differs from the others but by chance: what changes slowly from one to the next comes
-/// far in the end (binary segmentation; Scott and Knott, 1974). O(regions log regions), mostly.
+/// Splits neighbours into parts within which regions differ only by chance. Without this, small changes from one region
+/// to the next could add up within a range (binary segmentation; Scott and Knott, 1974). O(regions log regions) in most
+/// cases.
 fn parted(regions: &[(u64, Sum)]) -> Vec<&[(u64, Sum)]> {
     let mut parts = Vec::new();
     let mut left = vec![regions];
@@ -277,7 +280,7 @@ fn parted(regions: &[(u64, Sum)]) -> Vec<&[(u64, Sum)]> {
     parts
 }
 
-/// Where what is before differs most surely from what is behind, if it does.
+/// The split at which both sides differ most significantly; `None` if there is none.
 fn border(regions: &[(u64, Sum)]) -> Option<usize> {
     let each: Vec<f64> = regions.iter().map(|(_, sum)| sum.mean(sum.walks_ns)).collect();
     let (count, all) = (each.len() as f64, each.iter().sum::<f64>());
@@ -285,18 +288,18 @@ fn border(regions: &[(u64, Sum)]) -> Option<usize> {
     let (mut first, mut found) = (0.0, (0.0, None));
     for (before, ns) in each.iter().enumerate() {
         let (one, other) = (before as f64, count - before as f64);
-        if before >= LEAST_PART && each.len() - before >= LEAST_PART {
+        if before >= MIN_PART_REGIONS && each.len() - before >= MIN_PART_REGIONS {
             let (one_ns, other_ns) = (first / one, (all - first) / other);
-            // Of the squares that much is between the two.
+            // The part of the sum of squares that lies between the two sides.
             let between = (one_ns - other_ns).powi(2) * one * other / count;
             let errors = between / ((squares - between).max(0.0) / (count - 2.0)).max(1.0);
-            if factor(one_ns, other_ns) >= PARTED && errors > found.0 {
+            if factor(one_ns, other_ns) >= SPLIT_FACTOR && errors > found.0 {
                 found = (errors, Some(before));
             }
         }
         first += ns;
     }
-    found.1.filter(|_| found.0 >= PARTED_ERRORS.powi(2))
+    found.1.filter(|_| found.0 >= SPLIT_ERRORS.powi(2))
 }
 
 #[cfg(test)]
@@ -320,12 +323,12 @@ mod tests {
     /// Lines of the only program.
     fn lines(observed: &Observed) -> Vec<String> {
         let profile = observed.profile(None);
-        assert_eq!(Profile::parse(&profile.to_string()).as_ref(), Ok(&profile), "it reads what it prints");
+        assert_eq!(Profile::parse(&profile.to_string()).as_ref(), Ok(&profile), "the printed profile reads back");
         profile.programs[0].ranges.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn neighbours_that_are_alike_are_one_range_and_what_was_seen_adds_up() {
+    fn similar_neighbours_become_one_range() {
         let mut observed = Observed::default();
         for _look in 0..27 {
             for number in 0..96 {
@@ -341,7 +344,8 @@ mod tests {
         assert_eq!(lines(&observed), expected);
     }
 
-    /// First regions of the ranges that are found where regions save so much, in ms, each by some more or less; and what is told of them.
+    /// First regions of the ranges found for regions with these savings in ms, plus or minus noise, and the savings of
+    /// each range.
     fn found(ms: impl Iterator<Item = f64>) -> Vec<(u64, f64)> {
         let mut observed = Observed::default();
         for (number, ms) in (0..).zip(ms) {
@@ -354,18 +358,18 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_by_little_each_time_comes_to_several_ranges() {
+    fn gradually_falling_savings_become_several_ranges() {
         let tiers = [2.0, 1.5, 1.1, 0.8];
         let found = found((0..128).map(|number| tiers[number / 32]));
         assert_eq!(found.len(), 4, "{found:?}");
         for (tier, (from, ms)) in found.into_iter().enumerate() {
-            assert!(from.abs_diff(tier as u64 * 32) <= LEAST_PART as u64 + 1, "{tier}: {from}");
+            assert!(from.abs_diff(tier as u64 * 32) <= MIN_PART_REGIONS as u64 + 1, "{tier}: {from}");
             assert!((0.9..1.1).contains(&(ms / tiers[tier])), "{tier}: {ms}");
         }
     }
 
     #[test]
-    fn what_differs_by_chance_is_one_range() {
+    fn differences_by_chance_do_not_split_a_range() {
         assert_eq!(found((0..1000).map(|_| 1.0)).len(), 1);
         assert_eq!(found((0..1000).map(|number| 0.001 + f64::from(number) / 1e6)).len(), 1, "it saves hardly anything");
     }
@@ -377,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_there_is_not_told() {
+    fn regions_never_present_are_not_in_the_profile() {
         let mut observed = Observed::default();
         let sparse = Sight { walks_ns: 0.0, present_pages: 51, is_counted: false };
         observed.add(1, XZ, &Mapping::Heap, region(0), sparse);
@@ -387,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_were_counted_are_believed_and_a_sample_only_until_then() {
+    fn counted_pages_replace_sampled_ones() {
         let touched = |sights: &[(u64, bool)]| {
             let mut observed = Observed::default();
             for (present_pages, is_counted) in sights.iter().copied() {
@@ -400,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_in_the_end_is_told_also_where_nobody_looked() {
+    fn pages_at_the_end_count_without_scans() {
         let mut observed = Observed::default();
         observed.add(1, XZ, &Mapping::Heap, region(0), Sight { present_pages: 100, ..sight(400_000.0) });
         for (number, present_pages) in [(0, 512), (1, 512), (1, 128), (2, 512), (3, 51)] {
@@ -415,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_a_program_are_averaged_and_where_they_differ_it_is_less_sure() {
+    fn processes_are_averaged_and_differences_lower_trust() {
         let mut observed = Observed::default();
         for _look in 0..9 {
             observed.add(1, XZ, &Mapping::Heap, 0, sight(400_000.0));
@@ -424,16 +428,16 @@ mod tests {
             observed.add(4, ("sh", None), &Mapping::Heap, 0, sight(0.0));
         }
         let profile = observed.profile(Some("sh -c xz"));
-        let told: Vec<_> = profile.programs.iter().map(|program| program.ranges[0].to_string()).collect();
+        let printed: Vec<_> = profile.programs.iter().map(|program| program.ranges[0].to_string()).collect();
         assert_eq!(
-            told,
+            printed,
             ["heap - - 0..2M huge=1800000 touched=100% sure=38%", "heap - - 0..2M huge=3600000 touched=100% sure=75%"]
         );
         assert_eq!(profile.programs[0].command.as_deref(), Some("sh -c xz"));
     }
 
     #[test]
-    fn a_trial_scales_what_was_tried_alone() {
+    fn a_trial_scales_only_its_regions() {
         let mut observed = Observed::default();
         for number in 0..64 {
             observed.add(1, XZ, &mmap(0), region(number), sight(if number < 32 { 1e6 } else { 1e5 }));
@@ -449,22 +453,23 @@ mod tests {
     }
 
     #[test]
-    fn what_the_processor_counts_scales_what_was_not_tried() {
+    fn the_processors_count_scales_untried_regions() {
         let mut observed = Observed::default();
         observed.add(1, XZ, &mmap(0), region(0), sight(3e6));
         observed.add(1, XZ, &mmap(1), region(0), sight(1e6));
         observed.add(2, ("sh", None), &Mapping::Heap, 0, sight(1e6));
         observed.counted(1e7);
         observed.tried(2, &Mapping::Heap, 0, 0.1);
-        let told: Vec<_> = observed.profile(None).programs.iter().flat_map(|program| program.ranges.clone()).collect();
+        let printed: Vec<_> =
+            observed.profile(None).programs.iter().flat_map(|program| program.ranges.clone()).collect();
         assert_eq!(
-            told.iter().map(|range| range.huge_ns).collect::<Vec<_>>(),
+            printed.iter().map(|range| range.huge_ns).collect::<Vec<_>>(),
             [Some(100_000), Some(6_000_000), Some(2_000_000)]
         );
     }
 
     #[test]
-    fn many_mappings_of_a_class_are_taken_together() {
+    fn many_mappings_of_a_class_become_one_entry() {
         let mut observed = Observed::default();
         (0..100).for_each(|ordinal| observed.add(1, XZ, &mmap(ordinal), 0, sight(600_000.0)));
         assert_eq!(lines(&observed), ["mmap 27 * 0..2M huge=600000 touched=100% sure=25%"]);

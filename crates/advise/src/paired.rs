@@ -1,16 +1,17 @@
 //! Which of several ways to run a program is the fastest, from paired rounds.
 //!
-//! In each round every arm that is still compared runs once, so that what slows the machine down for a while slows all of them down.
-//! Arm 0 is the baseline. Times are compared as logarithms of ratios within a round: a gain is a share of the run time, and so is noise.
+//! In each round every remaining arm runs once, so that a slow phase of the machine slows all of them. Arm 0 is the
+//! baseline. Times are compared as logarithms of ratios within a round, because gains and noise are shares of the run
+//! time.
 //!
-//! A run now and then is disturbed, and a short one by much of its time. So a gain is a trimmed mean of these logarithms: a fifth of the
-//! rounds at each end does not count. Its interval is Student's with the winsorized variance (Tukey and McLaughlin), in which what is trimmed
-//! counts as much as the farthest round that is kept. The variance is the arm's own, or that of all arms where that is larger, since four
-//! rounds can be alike by chance.
+//! Some runs are disturbed, short ones by a large part of their time. So a gain is a trimmed mean of these logarithms:
+//! a fifth of the rounds at each end does not count. Its interval is Student's with the winsorized variance (Tukey and
+//! McLaughlin), which replaces trimmed values by the farthest values kept. The variance is the arm's own, or that of
+//! all arms if that is larger, since four rounds can be similar by chance.
 //!
-//! The rounds are judged several times ([`looks`]), and each time for several arms: a probability of [`FALSE_ALARM`] that any arm is called
-//! faster though none is, is divided among arms and looks (Bonferroni). So the intervals hold together, whenever the comparison ends. The last
-//! look has most of it, for what is close is decided there.
+//! The rounds are judged several times ([`looks`]), each time for several arms. [`FALSE_ALARM`], the probability that
+//! any arm is called faster although none is, is divided among arms and looks (Bonferroni). So the intervals hold
+//! jointly, whenever the comparison ends. The last look gets most of it, because close decisions are made there.
 
 use compare::exceeded_with;
 use model::LEAST_GAIN;
@@ -18,65 +19,66 @@ use model::LEAST_GAIN;
 /// Wall seconds of one round, by arm; `None`: the arm did not run.
 pub type Round = Vec<Option<f64>>;
 
-/// The probability that any arm is called faster or slower than the baseline though all are equal.
+/// Probability that any arm is called faster or slower than the baseline although all are equal.
 pub const FALSE_ALARM: f64 = 0.05;
-/// The first look: of fewer rounds no spread is known.
+/// Rounds before the first look; with fewer, the spread is unknown.
 const FIRST_LOOK_ROUNDS: usize = 4;
-/// From one look to the next, rounds grow by this factor: looks cost certainty.
+/// Growth of the number of rounds from look to look: each look costs significance.
 const LOOK_GROWTH: f64 = 1.5;
-/// Degrees of freedom that an arm borrows from the spread of the others at most.
-const MOST_BORROWED: usize = 8;
-/// The share of the false alarms that the last look may make.
+/// Maximum degrees of freedom that an arm borrows from the spread of the others.
+const MAX_BORROWED: usize = 8;
+/// Share of the false alarms that the last look may make.
 const LAST_LOOK: f64 = 0.7;
-/// One round of so many at each end does not count.
+/// One of this many rounds is trimmed at each end.
 const TRIMMED_OF_ROUNDS: usize = 5;
 /// An interval is narrow enough at this part of the gain.
 const PRECISION: f64 = 0.2;
 
-/// The share of the baseline's run time that an arm saves; negative: it takes longer.
+/// The share of the baseline's run time that an arm saves; negative if it takes longer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
-    /// By the trimmed mean of the rounds.
+    /// Trimmed mean of the rounds.
     pub share: f64,
-    /// The interval's ends.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The interval's ends.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 /// Why an arm is not run any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// It is surely slower than this arm.
+    /// It is significantly slower than this arm.
     SlowerThan(usize),
-    /// It surely gains less than [`LEAST_GAIN`].
+    /// It significantly gains less than [`LEAST_GAIN`].
     GainsNothing,
 }
 
-/// What rounds have shown.
+/// The judgement on rounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
-    /// By arm; `None` of the baseline and of arms that ran in fewer than two rounds.
+    /// By arm; `None` for the baseline and for arms that ran in fewer than two rounds.
     pub gains: Vec<Option<Gain>>,
     /// Arms that need not run again.
     pub dropped: Vec<(usize, Dropped)>,
-    /// Arms that are surely faster than the baseline and within [`LEAST_GAIN`] of the fastest, the fastest first.
+    /// Arms that are significantly faster than the baseline and within [`LEAST_GAIN`] of the fastest; the fastest
+    /// first.
     pub leaders: Vec<usize>,
     /// Whether more rounds would change nothing that matters.
     pub is_decided: bool,
 }
 
-/// The numbers of rounds after which they are judged, rising; the last is `most`.
+/// The numbers of rounds after which to judge, rising; the last is `most`.
 pub fn looks(most: usize) -> Vec<usize> {
     let grow = |rounds: &usize| Some(((*rounds as f64 * LOOK_GROWTH).ceil() as usize).max(rounds + 1));
     let before = std::iter::successors(Some(FIRST_LOOK_ROUNDS), grow).take_while(|rounds| *rounds < most);
     before.chain([most]).collect()
 }
 
-/// Judges rounds of a comparison that has at most `most`. `running`: by arm, whether it ran in the last of them.
+/// Judges the rounds of a comparison with at most `most` rounds. `running`: by arm, whether it ran in the last round.
 pub fn judge(rounds: &[Round], running: &[bool], most: usize) -> Judgement {
     let arms = running.len();
-    // The looks before the last, and one more, for a comparison may end between two looks.
+    // The looks before the last, and one more, because a comparison may end between two looks.
     let looks = if rounds.len() >= most { LAST_LOOK } else { (1.0 - LAST_LOOK) / looks(most).len() as f64 };
     let probability = FALSE_ALARM * looks / arms.saturating_sub(1).max(1) as f64 / 2.0;
     let spread = Spread::of(rounds, arms);
@@ -120,7 +122,7 @@ pub fn judge(rounds: &[Round], running: &[bool], most: usize) -> Judgement {
     Judgement { gains, dropped, leaders, is_decided }
 }
 
-/// How far rounds differ, all arms together.
+/// Pooled variance of rounds over all arms.
 struct Spread {
     variance: f64,
     degrees: usize,
@@ -136,18 +138,18 @@ impl Spread {
     }
 }
 
-/// Logarithms of how much longer one arm took than another in the same round.
+/// Logarithms of the ratio between the times of two arms in the same round.
 struct Differences {
-    /// Of those that are not trimmed.
+    /// Of the rounds that are not trimmed.
     mean: f64,
-    /// Of the mean, times the number of rounds.
+    /// Variance of the mean, times the number of rounds.
     variance: f64,
     rounds: usize,
     degrees: usize,
 }
 
 impl Differences {
-    /// `None`: fewer than two rounds have both.
+    /// `None`: both arms ran in fewer than two rounds.
     fn of(rounds: &[Round], arm: usize, with: usize) -> Option<Differences> {
         let both =
             |round: &Round| Some((round.get(with).copied()??.max(1e-9) / round.get(arm).copied()??.max(1e-9)).ln());
@@ -166,10 +168,10 @@ impl Differences {
     }
 }
 
-/// What one arm gains against another.
+/// The gain of one arm over another.
 fn compared(rounds: &[Round], arm: usize, with: usize, spread: &Spread, probability: f64) -> Option<Gain> {
     let Differences { mean, variance, rounds, degrees } = Differences::of(rounds, arm, with)?;
-    let borrowed = spread.degrees.saturating_sub(degrees).min(MOST_BORROWED);
+    let borrowed = spread.degrees.saturating_sub(degrees).min(MAX_BORROWED);
     let error = (variance.max(spread.variance) / rounds as f64).sqrt();
     let half = exceeded_with(probability, degrees + borrowed) * error;
     let share = |log: f64| 1.0 - (-log).exp();
@@ -182,7 +184,7 @@ mod tests {
 
     const MOST: usize = 12;
 
-    /// SplitMix64: the same in each run.
+    /// SplitMix64: the same numbers in each run.
     struct Random(u64);
 
     impl Random {
@@ -200,7 +202,8 @@ mod tests {
         }
     }
 
-    /// A comparison as it is driven: rounds until it is decided, without the arms that are dropped. The last judgement, and the rounds.
+    /// Runs a comparison as `advise try` does: rounds until it is decided, without dropped arms. Returns the last
+    /// judgement, and the number of rounds.
     fn compare(arms: usize, mut seconds: impl FnMut(usize, usize) -> f64) -> (Judgement, usize) {
         let (mut rounds, mut running) = (Vec::new(), vec![true; arms]);
         let looks = looks(MOST);
@@ -218,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Of 100 comparisons, those in which this is true of the judgement.
+    /// Number of 100 comparisons whose judgement satisfies this.
     fn of_100(
         arms: usize,
         mut seconds: impl FnMut(&mut Random, usize) -> f64,
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_arms_have_no_leader_where_one_of_ten_runs_is_disturbed() {
+    fn equal_arms_have_no_leader_with_disturbed_runs() {
         let disturbed = |random: &mut Random, _| {
             let by = if random.uniform() < 0.1 { 1.3 } else { 1.0 };
             by * (0.01 * random.normal()).exp()
@@ -247,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_varies_more_than_the_others_is_no_leader_by_chance() {
+    fn a_noisier_arm_is_no_leader_by_chance() {
         let noise = |random: &mut Random, arm| (if arm == 3 { 0.1 } else { 0.01 } * random.normal()).exp();
         let none = of_100(9, noise, |judged| judged.leaders.is_empty());
         assert!(none >= 95, "{none} of 100");
     }
 
     #[test]
-    fn a_gain_of_5_percent_is_named_where_runs_differ_by_2() {
+    fn a_5_percent_gain_is_found_with_2_percent_noise() {
         for arms in [2, 9] {
             let seconds = |random: &mut Random, arm| if arm == 1 { 0.95 } else { 1.0 } * (0.02 * random.normal()).exp();
             let named = of_100(arms, seconds, |judged| judged.leaders == [1]);
@@ -272,14 +275,14 @@ mod tests {
         assert!(held >= 95, "{held} of 100");
     }
 
-    /// Of 100 runs five take a third longer, as on a machine that others use, too.
+    /// Five of 100 runs take a third longer, as on a shared machine.
     fn disturbed(random: &mut Random, gain: f64) -> f64 {
         let by = if random.uniform() < 0.05 { 1.35 } else { 1.0 };
         by * (1.0 - gain) * (0.01 * random.normal()).exp()
     }
 
     #[test]
-    fn the_interval_holds_the_true_gain_where_runs_are_disturbed() {
+    fn the_interval_holds_the_gain_of_disturbed_runs() {
         let held = of_100(
             9,
             |random, arm| disturbed(random, if arm == 1 { 0.05 } else { 0.0 }),
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_of_5_percent_is_named_where_runs_are_disturbed() {
+    fn a_5_percent_gain_is_found_with_disturbed_runs() {
         for arms in [2, 7] {
             let seconds = |random: &mut Random, arm| disturbed(random, if arm == 1 { 0.05 } else { 0.0 });
             let named = of_100(arms, seconds, |judged| judged.leaders == [1]);
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_run_widens_no_interval() {
+    fn one_slow_run_does_not_widen_the_interval() {
         let rounds: Vec<Round> = (0..MOST)
             .map(|round| vec![Some(1.0 + 0.001 * (round % 5) as f64), Some(if round == 7 { 1.5 } else { 0.95 })])
             .collect();
@@ -307,8 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_surely_slower_runs_no_more_and_a_large_gain_ends_it_early() {
-        // Each a little other in each round, all by the same share: the machine's, not the arms'.
+    fn slower_arms_are_dropped_and_large_gains_end_early() {
+        // Rounds differ by the same share for all arms: that is the machine's noise, not the arms'.
         let of = [1.0, 0.6, 0.9, 1.5];
         let (judged, rounds) =
             compare(4, |round, arm| of[arm] * (1.0 + 0.1 * round as f64 + 1e-3 * ((round * 7 + arm * 3) % 5) as f64));
@@ -318,14 +321,14 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_gain_nothing_end_it() {
+    fn a_comparison_without_gains_ends() {
         let (judged, rounds) = compare(3, |round, arm| 1.0 + 1e-4 * ((round * 5 + arm * 3) % 7) as f64);
         assert!(judged.is_decided && judged.leaders.is_empty() && rounds == FIRST_LOOK_ROUNDS);
         assert_eq!(judged.dropped.len(), 2);
     }
 
     #[test]
-    fn arms_that_gain_alike_lead_together() {
+    fn arms_with_equal_gains_lead_together() {
         let (judged, _) =
             compare(3, |round, arm| if arm == 0 { 1.0 } else { 0.8 } + 1e-4 * ((round * 5 + arm * 3) % 7) as f64);
         assert!(judged.is_decided, "{judged:?}");
@@ -338,13 +341,13 @@ mod tests {
         assert_eq!(none, Judgement { gains: vec![None, None], ..Judgement::default() });
         let one = judge(&[vec![Some(2.0), Some(1.0)]], &[true, true], MOST);
         assert!(!one.is_decided && one.leaders.is_empty());
-        // An arm that failed is not there any more.
+        // A failed arm takes no further part.
         let gone = judge(&[vec![Some(1.0), None], vec![Some(1.0), None]], &[true, false], MOST);
         assert_eq!(gone.gains, [None, None]);
     }
 
     #[test]
-    fn looks_grow_to_the_most() {
+    fn looks_grow_to_the_maximum() {
         assert_eq!(looks(12), [4, 6, 9, 12]);
         assert_eq!(looks(3), [3]);
         assert_eq!(looks(1), [1]);

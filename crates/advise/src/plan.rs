@@ -1,4 +1,4 @@
-//! What the runtime within a program does about each range.
+//! Instructions for the runtime within a program, for each range.
 
 use std::fmt;
 
@@ -11,49 +11,50 @@ use crate::profile::{Mapping, Profile, ProfiledRange};
 use crate::range::{HUGE_BYTES, PAGES_PER_HUGE, Range};
 use crate::state::State;
 
-/// How far ahead of a growing range its helper stays: more than a program touches while the helper is on its way.
+/// Distance that a helper stays ahead of a growing range: more than a program touches while the helper wakes up.
 const AHEAD_BYTES: u64 = 32 << 20;
 
-/// Smaller than this, a range may hold no whole region.
-const LEAST_BYTES: u64 = 2 * HUGE_BYTES;
+/// A smaller range may hold no whole region.
+const MIN_BYTES: u64 = 2 * HUGE_BYTES;
 
-/// Rules can hold for smaller ones: the kernel makes one of neighbours, as with the arenas of an allocator.
-const LEAST_TOLD_BYTES: u64 = HUGE_BYTES / 2;
+/// Minimum for observed mappings: rules may apply to smaller ones, because the kernel merges neighbours, as with an
+/// allocator's arenas.
+const MIN_OBSERVED_BYTES: u64 = HUGE_BYTES / 2;
 
-/// No mapping is as large.
-const NOWHERE: u64 = 1 << 47;
+/// Larger than any mapping.
+const MAX_MAPPING_BYTES: u64 = 1 << 47;
 
-/// Without a profile, huge pages take at most this multiple of what pages of 4 KiB would, however dear faults are.
-const MOST_HELD: f64 = 1.1;
+/// Without a profile, huge pages take at most this multiple of the memory of 4 KiB pages, however expensive faults are.
+const MAX_MEMORY_FACTOR: f64 = 1.1;
 
 /// More pages than a region has.
 const NEVER_DENSE: u64 = PAGES_PER_HUGE + 1;
 
-/// The plan of a run. As text it is what the runtime reads; sizes are bytes, times ns.
+/// The plan of a run. Its text is what the runtime reads; sizes are bytes, times are ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Most bytes that are populated ahead of a growing range; 0: none.
+    /// Maximum bytes populated ahead of a growing range; 0: none.
     pub ahead_bytes: u64,
-    /// Of so many of a region's 512 pages on, a huge page pays by its faults alone; 513: never.
+    /// From this many touched pages of a region's 512 on, a huge page pays by its faults alone; 513: never.
     pub dense: u64,
-    /// Ranges smaller than this are left alone.
+    /// Smaller ranges are left alone.
     pub least_bytes: u64,
-    /// A fault of 4 KiB, in ns: for what the runtime tells, as the next.
+    /// A fault of 4 KiB, in ns; for the runtime's own statistics, as the next.
     pub base_fault_ns: f64,
     /// Populating a huge page, in ns.
     pub populate_huge_ns: f64,
-    /// Whether the runtime only tells what there is, and what the program touches of it.
+    /// Whether the runtime only reports its mappings, and what the program touches of them.
     pub observes: bool,
-    /// What is known of programs.
+    /// Rules by program.
     pub programs: Vec<PlannedProgram>,
 }
 
 /// What to do in one program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedProgram {
-    /// Build-id of the executable, or `*` for any; `None`: one that has none.
+    /// Build ID of the executable, or `*` for any; `None`: it has none.
     pub build_id: Option<String>,
-    /// By range, in the order of the profile: of several that hold for an address, the first does.
+    /// In the order of the profile: the first rule that applies to an address counts.
     pub rules: Vec<Rule>,
 }
 
@@ -62,19 +63,19 @@ pub struct PlannedProgram {
 pub struct Rule {
     /// The mapping.
     pub mapping: Mapping,
-    /// Where it begins within the mapping.
+    /// Start offset within the mapping.
     pub from: u64,
-    /// Where it ends; `None`: where the mapping does.
+    /// End offset; `None`: the end of the mapping.
     pub to: Option<u64>,
     /// What to do.
     pub action: RuleAction,
-    /// What a huge page there costs, in ns; of what is not made huge, what it would cost.
+    /// Cost of a huge page there, in ns, even if the range is not made huge.
     pub cost_ns: f64,
-    /// What it brings, in ns.
+    /// Its benefit, in ns.
     pub benefit_ns: f64,
 }
 
-/// What the runtime can do.
+/// Actions of the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuleAction {
     /// Huge pages at first touch.
@@ -85,20 +86,21 @@ pub enum RuleAction {
     Pool,
     /// No huge pages, even if the machine gives them to all.
     Base,
-    /// As it is.
+    /// Leave it to the kernel.
     Leave,
 }
 
 impl Plan {
-    /// What is best by what is known, and where nothing is known. If there are fewer free huge pages than are worth it, of a pool
-    /// or of the kernel, they go to the ranges that gain most by each.
+    /// The best plan for what is known of the program, and for ranges of which nothing is known. If fewer huge pages
+    /// are free than are worth their cost, in a pool or in the kernel, they go to the ranges with the highest gain per
+    /// huge page.
     pub fn of(profile: &Profile, costs: &Costs, state: &State) -> Plan {
         let mut left = Left { pre_zeroed: state.pre_zeroed, free_huge: state.free_huge, is_allowance: false };
         Plan::with(&mut left, profile, costs, state)
     }
 
-    /// What is best if at most so many huge pages are to be made: nothing is huge then but what they go to. A range of which it is not
-    /// known how large it will be (to the end, or of all mappings of a class) counts as all that are left, and may be more.
+    /// The best plan with at most `huge_pages` huge pages: nothing else becomes huge. A range of unknown size (to the
+    /// end, or of all mappings of a class) takes all that are left, and may take more.
     pub fn within(huge_pages: u64, profile: &Profile, costs: &Costs, state: &State) -> Plan {
         let mut left = Left { pre_zeroed: 0, free_huge: state.free_huge.min(huge_pages), is_allowance: true };
         let mut plan = Plan { dense: NEVER_DENSE, ..Plan::with(&mut left, profile, costs, state) };
@@ -127,17 +129,17 @@ impl Plan {
             programs: programs.collect(),
             ahead_bytes: ahead_bytes(costs, state),
             dense: dense(costs, state),
-            least_bytes: LEAST_BYTES,
+            least_bytes: MIN_BYTES,
             base_fault_ns: costs.base_fault_ns,
             populate_huge_ns: costs.populate_huge_ns,
             observes: false,
         }
     }
 
-    /// A plan by which nothing is changed, and the runtime tells each anonymous mapping that rules could hold for, and of
-    /// each range how much of it was there when it was given back or the program ended.
+    /// A plan that changes nothing. The runtime reports each anonymous mapping that rules could apply to, and, when a
+    /// range is freed or the program ends, how much of it was present.
     pub fn observing(costs: &Costs) -> Plan {
-        let classes = Mapping::class(LEAST_TOLD_BYTES)..Mapping::class(NOWHERE);
+        let classes = Mapping::class(MIN_OBSERVED_BYTES)..Mapping::class(MAX_MAPPING_BYTES);
         let leave = |class| Rule {
             mapping: Mapping::Mmap { class: Some(class), ordinal: None },
             from: 0,
@@ -149,7 +151,7 @@ impl Plan {
         Plan {
             ahead_bytes: 0,
             dense: NEVER_DENSE,
-            least_bytes: LEAST_TOLD_BYTES,
+            least_bytes: MIN_OBSERVED_BYTES,
             base_fault_ns: costs.base_fault_ns,
             populate_huge_ns: costs.populate_huge_ns,
             observes: true,
@@ -158,26 +160,26 @@ impl Plan {
     }
 }
 
-/// Huge pages that there are for what is not planned yet.
+/// Huge pages that are not planned yet.
 struct Left {
     pre_zeroed: u64,
     free_huge: u64,
-    /// Whether no more are to be made, and not only no more free.
+    /// Whether this is an upper limit, not only the number of free ones.
     is_allowance: bool,
 }
 
-/// A range of a profile, and the best of what its huge pages can be.
+/// A range of a profile, with the best action for it.
 struct Worth<'a> {
     range: &'a ProfiledRange,
-    /// What the kernel is to do, and what huge pages cost and bring.
+    /// Action by the kernel, with its cost and benefit.
     action: RuleAction,
     estimate: Estimate,
-    /// What pages of a pool cost and bring, if they are worth it.
+    /// Cost and benefit of pool pages, if they are worth it.
     pooled: Option<Estimate>,
 }
 
 impl<'a> Worth<'a> {
-    /// By one region of it, as if there were huge pages enough.
+    /// Estimates for one region of the range, assuming enough free huge pages.
     fn of(range: &'a ProfiledRange, costs: &Costs, state: &State) -> Worth<'a> {
         let enough = State { free_huge: state.free_huge.max(1), ..state.clone() };
         let region = region(range);
@@ -190,13 +192,13 @@ impl<'a> Worth<'a> {
             _ if range.touched.is_some() => (RuleAction::Base, huge()),
             _ => (RuleAction::Leave, huge()),
         };
-        // What is populated needs no helper, who may come too late.
+        // Pool pages need no helper, which might come too late.
         let of_pool = best(&[Action::HugeAtTouch, Action::PoolPage], &region, &enough, costs);
         let pooled = (of_pool.action == Action::PoolPage).then_some(of_pool.estimate);
         Worth { range, action, estimate, pooled }
     }
 
-    /// Of the pool and then huge, as far as there are huge pages left.
+    /// First pool pages and then huge pages, as far as huge pages are left.
     fn rules(&self, left: &mut Left) -> Vec<Rule> {
         let ProfiledRange { mut from, to, .. } = *self.range;
         let are_many = matches!(self.range.mapping, Mapping::Mmap { ordinal: None, .. });
@@ -229,11 +231,11 @@ impl<'a> Worth<'a> {
     }
 }
 
-/// How far there are huge pages for a range, which are then taken; `None`: to its end.
+/// Takes huge pages for a range. Returns the end of the part that gets them; `None`: the whole range.
 fn reach(from: u64, to: Option<u64>, free: &mut u64) -> Option<u64> {
     let wanted = to.map(|to| (to - from).div_ceil(HUGE_BYTES));
     let served = wanted.unwrap_or(u64::MAX).min(*free);
-    // How large a range without an end will be is not known; what it leaves is not either.
+    // The size of a range without an end is unknown, and so is what it leaves for others.
     *free -= if wanted.is_some() { served } else { served.min(1) };
     if served > 0 && wanted.is_none_or(|wanted| served == wanted) { to } else { Some(from + served * HUGE_BYTES) }
 }
@@ -248,12 +250,12 @@ fn region(range: &ProfiledRange) -> Range {
     }
 }
 
-/// A region of which so many pages will be touched, and no more is known.
+/// A region of which only the pages that will be touched are known.
 fn touched(pages: u64) -> Range {
     Range { touched_pages: Some(pages), ..Range::of_bytes(HUGE_BYTES) }
 }
 
-/// Populating ahead is for helpers that have a processor to themselves.
+/// Populating ahead is worth it if helpers have a processor to themselves.
 fn ahead_bytes(costs: &Costs, state: &State) -> u64 {
     let actions = [Action::HugeAtTouch, Action::PopulateAhead];
     let is_worth_it = best(&actions, &touched(PAGES_PER_HUGE), state, costs).action == Action::PopulateAhead;
@@ -261,13 +263,13 @@ fn ahead_bytes(costs: &Costs, state: &State) -> u64 {
 }
 
 fn dense(costs: &Costs, state: &State) -> u64 {
-    let least = (PAGES_PER_HUGE as f64 / MOST_HELD).ceil() as u64;
+    let least = (PAGES_PER_HUGE as f64 / MAX_MEMORY_FACTOR).ceil() as u64;
     let pays = |pages: &u64| estimate(Action::HugeAtTouch, &touched(*pages), state, costs).net_ns() > 0.0;
     (least..=PAGES_PER_HUGE).find(pays).unwrap_or(NEVER_DENSE)
 }
 
 impl RuleAction {
-    /// As the runtime reads it.
+    /// Its name in the runtime's format.
     pub fn name(self) -> &'static str {
         match self {
             RuleAction::Huge => AdviceAction::Huge.name(),
@@ -321,13 +323,13 @@ mod tests {
         Plan::of(&profile(lines), &Costs::reference(), state)
     }
 
-    /// Of each rule the action, and where it begins and ends.
+    /// Action, start and end of each rule.
     fn rules(plan: &Plan) -> Vec<(RuleAction, u64, Option<u64>)> {
         plan.programs.iter().flat_map(|program| &program.rules).map(|rule| (rule.action, rule.from, rule.to)).collect()
     }
 
     #[test]
-    fn a_plan_is_what_the_runtime_reads() {
+    fn a_plan_prints_the_runtimes_format() {
         let lines = "mmap 27 0 0..192M huge=2100000 touched=100%\nheap - - 0..end touched=12%\nbss libfoo.so:77ab - 16M..24M huge=90000\n";
         let text = plan(lines, &State { idle_cores: 0.0, ..plenty() }).to_string();
         let expected = "plan 1\nahead 0\ndense 474\nleast 4194304\ncosts 1340 91000\nprogram 5f3e\n\
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_to_observe_names_what_rules_can_hold_for_and_advises_nothing() {
+    fn an_observing_plan_lists_mappings_and_advises_nothing() {
         let text = Plan::observing(&Costs::reference()).to_string();
         assert!(text.starts_with("plan 1\nahead 0\ndense 513\nleast 1048576\ncosts 1340 91000\nobserve 1\n"), "{text}");
         let rules: Vec<&str> = text.lines().skip(7).collect();
@@ -346,16 +348,16 @@ mod tests {
     }
 
     #[test]
-    fn without_a_profile_only_what_is_all_but_full_is_made_huge_and_growing_ranges_are_populated_ahead() {
+    fn without_a_profile_only_nearly_full_ranges_are_huge() {
         let plan = Plan::of(&Profile::default(), &Costs::reference(), &plenty());
         assert_eq!((plan.ahead_bytes, plan.dense, plan.programs.len()), (32 << 20, 474, 0));
-        // Faults ten times as dear do not make a sparse heap more than a tenth larger.
+        // Even faults ten times as expensive make a sparse heap at most a tenth larger.
         let dear = Costs { base_fault_ns: 13_400.0, ..Costs::reference() };
         assert_eq!(Plan::of(&Profile::default(), &dear, &plenty()).dense, 466);
     }
 
     #[test]
-    fn nothing_is_populated_ahead_without_a_processor_for_it_nor_without_huge_pages() {
+    fn populating_ahead_needs_a_processor_and_huge_pages() {
         let ahead = |state| Plan::of(&Profile::default(), &Costs::reference(), &state).ahead_bytes;
         assert_eq!(ahead(State { idle_cores: 0.0, ..plenty() }), 0);
         assert_eq!(ahead(State { free_huge: 0, ..plenty() }), 0);
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_few_huge_pages_that_are_free_go_to_whom_they_bring_most() {
+    fn few_free_huge_pages_go_to_the_highest_gains() {
         let lines = "heap - - 0..8M huge=1000000 touched=100%\nmmap 25 0 0..32M huge=9000000 touched=100%\n";
         let few = State { free_huge: 17, idle_cores: 0.0, ..State::default() };
         let (huge, leave) = (RuleAction::Huge, RuleAction::Leave);
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_huge_pages_as_are_allowed_go_to_whom_they_bring_most_and_nothing_else_is_huge() {
+    fn a_limit_gives_huge_pages_to_the_highest_gains_only() {
         let lines = "heap - - 0..8M huge=1000000 touched=100%\nmmap 25 0 0..32M huge=9000000 touched=100%\nmmap 26 0 0..end huge=10\n";
         let few = State { idle_cores: 0.0, ..plenty() };
         let within = |pages| Plan::within(pages, &profile(lines), &Costs::reference(), &few);
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worth_pages_of_a_pool_has_them_while_there_are_any_and_what_is_not_leaves_them() {
+    fn pool_pages_go_to_ranges_worth_them_while_available() {
         let lines = "heap - - 0..8M huge=1000000 touched=100%\nmmap 25 0 0..32M huge=9000000 touched=100%\nmmap 26 0 0..end touched=2%\n";
         let of_pool = |pre_zeroed, free_huge| {
             rules(&plan(lines, &State { pre_zeroed, free_huge, idle_cores: 1.0, ..State::default() }))
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benefit_that_is_unsure_counts_by_its_share() {
+    fn a_benefit_counts_by_its_confidence() {
         let action = |sure| rules(&plan(&format!("heap - - 0..end huge=8000000 sure={sure}%"), &plenty()))[0].0;
         assert_eq!(action(100), RuleAction::Eager);
         assert_eq!(action(50), RuleAction::Leave);
@@ -421,9 +423,9 @@ mod tests {
     fn every_program_has_the_rules_of_its_own_ranges() {
         let text = "bursar profile 1\nprogram a 11\nheap - - 0..end touched=1%\nprogram b -\nprogram c 33\nheap - - 0..end touched=100%\n";
         let plan = Plan::of(&Profile::parse(text).unwrap(), &Costs::reference(), &plenty());
-        let told: Vec<_> =
+        let rules: Vec<_> =
             plan.programs.iter().map(|program| (program.build_id.as_deref(), program.rules.len())).collect();
-        assert_eq!(told, [(Some("11"), 1), (None, 0), (Some("33"), 1)]);
+        assert_eq!(rules, [(Some("11"), 1), (None, 0), (Some("33"), 1)]);
         assert_eq!(plan.programs[2].rules[0].action, RuleAction::Eager);
     }
 }

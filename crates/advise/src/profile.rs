@@ -1,4 +1,4 @@
-//! What earlier runs have shown of a program's ranges; readable text.
+//! What earlier runs have shown of a program's ranges, as readable text.
 //!
 //! ```text
 //! bursar profile 1
@@ -14,7 +14,7 @@ mod print;
 
 use crate::wrong::Malformed;
 
-/// A profile: of a program, or of several that run together.
+/// A profile of one program, or of several that run together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// The programs.
@@ -24,13 +24,14 @@ pub struct Profile {
 /// What is known of one program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// Its name, without the folder.
+    /// Its name, without the directory.
     pub name: String,
-    /// Its build-id in hexadecimal digits; `None`: it has none.
+    /// Its build ID in hexadecimal digits; `None`: it has none.
     pub build_id: Option<String>,
-    /// The command that was profiled, for people.
+    /// The profiled command, for people.
     pub command: Option<String>,
-    /// Its ranges. No two of the same mapping overlap; of several that hold for an address, as with `mmap * *`, the first does.
+    /// Its ranges. Ranges of the same mapping do not overlap. If several apply to an address, as with `mmap * *`, the
+    /// first one counts.
     pub ranges: Vec<ProfiledRange>,
 }
 
@@ -39,22 +40,22 @@ pub struct Program {
 pub struct ProfiledRange {
     /// The mapping that it is in.
     pub mapping: Mapping,
-    /// Where it begins within the mapping, in bytes.
+    /// Start offset within the mapping, in bytes.
     pub from: u64,
-    /// Where it ends; `None`: where the mapping does.
+    /// End offset; `None`: the end of the mapping.
     pub to: Option<u64>,
-    /// What each huge page there saves of page walks over a run, in ns of the program's time; `None`: not known. What is known
+    /// Page walk time that each huge page saves over a run, in ns of the program's time; `None`: unknown. If known, it
     /// must pay for huge pages by itself.
     pub huge_ns: Option<u64>,
-    /// What populating ahead saves, in ns per MiB.
+    /// Time saved by populating ahead, in ns per MiB.
     pub eager_ns_per_mib: Option<u64>,
-    /// Share of its pages of 4 KiB that a run touches, 0 to 1.
+    /// Share of its 4 KiB pages that a run touches, 0 to 1.
     pub touched: Option<f64>,
-    /// How sure the profiler is, 0 to 1.
+    /// Confidence of the profiler, 0 to 1.
     pub sure: f64,
 }
 
-/// Which mapping, in words that hold for every run.
+/// Identifies a mapping in a way that is valid for every run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mapping {
     /// The heap (`brk`).
@@ -65,14 +66,14 @@ pub enum Mapping {
     Mmap {
         /// Binary logarithm of its size, rounded down; `None`: any.
         class: Option<u32>,
-        /// Which of the class, in the order in which they are made, from 0; `None`: all.
+        /// Its number within the class, in the order in which they are made, from 0; `None`: all.
         ordinal: Option<u64>,
     },
     /// Part of an object file.
     Object {
         /// Which part.
         section: Section,
-        /// Of which object; `None`: the executable.
+        /// The object; `None`: the executable.
         object: Option<Object>,
     },
 }
@@ -91,9 +92,9 @@ pub enum Section {
 /// A shared object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Object {
-    /// Its name, without the folder.
+    /// Its name, without the directory.
     pub name: String,
-    /// Its build-id in hexadecimal digits; `None`: it has none.
+    /// Its build ID in hexadecimal digits; `None`: it has none.
     pub build_id: Option<String>,
 }
 
@@ -105,17 +106,17 @@ impl ProfiledRange {
 }
 
 impl Mapping {
-    /// The size class of an anonymous mapping of so many bytes.
+    /// The size class of an anonymous mapping of this size.
     pub fn class(bytes: u64) -> u32 {
         bytes.max(1).ilog2()
     }
 
-    /// From the first three words of a profile's line; `None`: they are none.
+    /// Reads the first three words of a profile's line; `None`: they are malformed.
     pub fn parse(kind: &str, which: &str, ordinal: &str) -> Option<Mapping> {
         parse::mapping(kind, (1, which), (1, ordinal)).ok()
     }
 
-    /// Its kind, as profiles have it.
+    /// The name of its kind in profiles.
     pub fn kind(&self) -> &'static str {
         match self {
             Mapping::Heap => "heap",
@@ -132,7 +133,7 @@ impl Profile {
     /// Reads a profile.
     ///
     /// # Errors
-    /// All that is wrong with it: of each line, the first.
+    /// All errors in it: the first one of each line.
     pub fn parse(text: &str) -> Result<Profile, Malformed> {
         parse::profile(text)
     }

@@ -1,49 +1,50 @@
-//! What of a process's memory was there when it gave it back, and when it ended, as the runtime within it tells (`preload/abi.h`).
+//! Memory of a process that was present when the process freed it or ended, as reported by the runtime within it
+//! (`preload/abi.h`).
 
 use std::path::PathBuf;
 
 use crate::profile::Mapping;
 use crate::range::HUGE_BYTES;
 
-/// What one program of a process told, in the order in which it did.
+/// What one program of a process reported, in order.
 #[derive(Debug, PartialEq)]
 pub struct Touched {
-    /// The number of the process.
+    /// PID.
     pub pid: i32,
     /// When the process began, in clock ticks.
     pub start: u64,
-    /// The PID namespace in which `pid` is its number; 0: not known.
+    /// The PID namespace of `pid`; 0: unknown.
     pub namespace: u64,
-    /// The path of the program.
+    /// Path of the program.
     pub executable: PathBuf,
-    /// What was there of its memory.
+    /// Its present memory.
     pub regions: Vec<Region>,
 }
 
-/// Of one region of 2 MiB.
+/// One region of 2 MiB.
 #[derive(Debug, PartialEq)]
 pub struct Region {
-    /// What the memory is.
+    /// The mapping.
     pub mapping: Mapping,
-    /// From where the mapping begins; before it if that is amid the region.
+    /// Offset of the region in the mapping; negative if the mapping begins within the region.
     pub offset: i64,
-    /// Pages of 4 KiB that were there.
+    /// Present pages of 4 KiB.
     pub present_pages: u64,
 }
 
-const NOT_TOLD: &str = "it is not what a process under bursar advise profile leaves";
+const MALFORMED: &str = "it is not what a process under bursar advise profile leaves";
 
 impl Touched {
-    /// From one process's file: of each program that it has been.
+    /// Reads the file of one process: an entry for each program that it has run.
     pub fn read(bytes: &[u8]) -> Result<Option<Vec<Touched>>, &'static str> {
         let text = String::from_utf8_lossy(bytes);
         let mut programs: Vec<Touched> = Vec::new();
-        // The last may have been cut short by a full disk.
+        // The last line may have been cut short by a full disk.
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
             match (process(line), regions(line), programs.last_mut()) {
                 (Some(program), ..) => programs.push(program),
                 (_, Some(regions), Some(program)) => program.regions.extend(regions),
-                _ => return Err(NOT_TOLD),
+                _ => return Err(MALFORMED),
             }
         }
         Ok(Some(programs))
@@ -86,21 +87,22 @@ mod tests {
     fn each_program_of_a_process_is_read() {
         let text = "process 7 12345 9 /opt/a b/solve\nmmap 24 3 6291456 4194304 12 512\nheap - - 4096 0 1\n\
                     process 7 12345 9 /bin/true\nbss libfoo.so:77ab - 0 2097152 9\nmmap 2";
-        let told = Touched::read(text.as_bytes()).unwrap().unwrap();
-        let programs: Vec<_> = told.iter().map(|one| (one.pid, one.start, one.executable.to_str().unwrap())).collect();
-        assert_eq!(told[0].namespace, 9);
+        let programs_read = Touched::read(text.as_bytes()).unwrap().unwrap();
+        let programs: Vec<_> =
+            programs_read.iter().map(|one| (one.pid, one.start, one.executable.to_str().unwrap())).collect();
+        assert_eq!(programs_read[0].namespace, 9);
         assert_eq!(programs, [(7, 12345, "/opt/a b/solve"), (7, 12345, "/bin/true")]);
         let mapping = Mapping::Mmap { class: Some(24), ordinal: Some(3) };
         let region = |mapping, offset, present_pages| Region { mapping, offset, present_pages };
         assert_eq!(
-            told[0].regions,
+            programs_read[0].regions,
             [region(mapping.clone(), -2 << 20, 12), region(mapping, 0, 512), region(Mapping::Heap, -4096, 1)]
         );
-        assert_eq!(told[1].regions[0].present_pages, 9);
+        assert_eq!(programs_read[1].regions[0].present_pages, 9);
     }
 
     #[test]
-    fn what_a_process_cannot_have_told_is_refused() {
+    fn a_malformed_file_is_refused() {
         assert_eq!(Touched::read(b""), Ok(Some(Vec::new())));
         for wrong in
             ["mmap 24 3 0 0 1\n", "process 7 1 9 x\nmmap 24 3 0\n", "process 7 1 9 x\nmmap 24 3 0 0 -1\n", "\n"]

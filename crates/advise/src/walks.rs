@@ -2,28 +2,30 @@
 
 use model::Costs;
 
-/// A loop does more than load: even where no access waits for another, they follow each other no faster than this part of the time that
-/// one takes which waits.
-const FASTEST: f64 = 1.0 / 8.0;
-/// And where each waits, many find their data in a cache: together they take this part of what those take that do not.
-const WAITING: f64 = 1.0 / 4.0;
+/// A loop does more than load: even independent accesses follow each other no faster than this part of the time of a
+/// dependent one.
+const MIN_PART: f64 = 1.0 / 8.0;
+/// Where all accesses depend on each other, many still find their data in a cache: on average they take this part of
+/// the time of an access that misses.
+const DEPENDENT_PART: f64 = 1.0 / 4.0;
 
-/// A program's misses of the TLB. Shares are 0 to 1.
+/// A program's TLB misses. Shares are 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Walks {
-    /// Share of them that find the entry of the page table in the core's second cache.
+    /// Share of them that find the page table entry in the core's second-level cache.
     pub near: f64,
-    /// Share of them that find it in no cache. What is left finds it in the last cache.
+    /// Share of them that find it in no cache. The others find it in the last-level cache.
     pub memory: f64,
-    /// Processor time that the program uses for each of all its misses, in ns: where they follow each other faster than accesses can that
-    /// wait for each other, the processor makes several at a time.
+    /// CPU time of the program per TLB miss, in ns. If misses follow each other faster than dependent accesses can, the
+    /// processor handles several at a time.
     pub ns_per_miss: f64,
-    /// The same for each that goes to memory: it is waited for though there are others beside it, which are over long before.
+    /// CPU time per miss that goes to memory, in ns. The program waits for such a miss even if others run beside it,
+    /// because those are over long before.
     pub ns_per_memory_miss: f64,
 }
 
 impl Walks {
-    /// What a huge page saves of one of them, in ns.
+    /// Time that a huge page saves per miss, in ns.
     pub fn each_ns(&self, costs: &Costs) -> f64 {
         let seen = |ns: f64, dependent: f64, independent: f64| {
             mixed(dependent_share(ns, costs), dependent, shown_ns(independent, ns))
@@ -35,21 +37,21 @@ impl Walks {
     }
 }
 
-/// So much of one, and of the other what is left.
+/// Weighted mean of both.
 fn mixed(share: f64, one: f64, other: f64) -> f64 {
     share.clamp(0.0, 1.0) * (one - other) + other
 }
 
-/// What is seen of a walk that no access waits for: its cost was measured where they follow each other at once, and where there is more
-/// time between them most of them are over before anybody could notice.
+/// The visible part of a page walk that no access waits for. Its cost was measured with back-to-back walks. With more
+/// time between them, most of it is hidden.
 fn shown_ns(walk_ns: f64, ns_per_miss: f64) -> f64 {
     walk_ns * (walk_ns / ns_per_miss.max(f64::EPSILON)).clamp(0.0, 1.0)
 }
 
 /// Share of misses that wait for the one before, 0 to 1.
 fn dependent_share(ns_per_miss: f64, costs: &Costs) -> f64 {
-    let least = costs.access_independent_ns.max(FASTEST * costs.access_dependent_ns);
-    let most = WAITING * costs.access_dependent_ns;
+    let least = costs.access_independent_ns.max(MIN_PART * costs.access_dependent_ns);
+    let most = DEPENDENT_PART * costs.access_dependent_ns;
     if most > least { ((ns_per_miss - least) / (most - least)).clamp(0.0, 1.0) } else { 0.0 }
 }
 
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misses_that_follow_each_other_at_once_do_not_wait_and_those_far_apart_do() {
+    fn frequent_misses_do_not_wait_and_rare_ones_do() {
         let costs = Costs { access_dependent_ns: 400.0, ..Costs::reference() };
         let share = |ns_per_miss| dependent_share(ns_per_miss, &costs);
         assert_eq!([0.0, 50.0, 75.0, 100.0, 1e4, f64::INFINITY].map(share), [0.0, 0.0, 0.5, 1.0, 1.0, 1.0]);
@@ -71,8 +73,9 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_is_worth_what_each_kind_is_by_its_share() {
-        // Of the reference an access that waits takes 390 ns: none waits at 48.75 ns for each miss, and all at 97.5.
+    fn a_miss_costs_the_mean_over_its_kinds() {
+        // By the reference costs a dependent access takes 390 ns: no access waits at 48.75 ns per miss, and all wait at
+        // 97.5 ns.
         assert_eq!([0.0, 73.125, 97.5, 1e9].map(|ns| each(0.0, 0.0, ns, 0.0)), [2.0, 60.0, 120.0, 120.0]);
         assert_eq!([0.5, 1.0].map(|share| each(share, 0.0, 97.5, 0.0)), [66.0, 12.0]);
         assert_eq!([0.5, 1.0].map(|share| each(0.0, share, 0.0, 97.5)), [101.0, 200.0]);
@@ -80,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_that_no_access_waits_for_shows_the_less_the_more_time_there_is() {
+    fn walks_nobody_waits_for_are_hidden_by_other_work() {
         assert_eq!([0.0, 1.0, 2.0, 4.0, 20.0].map(|ns| shown_ns(2.0, ns)), [2.0, 2.0, 2.0, 1.0, 0.2]);
         assert_eq!([shown_ns(0.0, 0.0), shown_ns(0.0, 9.0), shown_ns(2.0, f64::INFINITY)], [0.0; 3]);
     }
 
     #[test]
-    fn one_that_goes_to_memory_among_others_is_waited_for() {
+    fn walks_to_memory_are_waited_for() {
         assert_eq!(each(0.8, 0.1, 46.0, 460.0), 20.0, "a tenth of 200, and of the others next to nothing");
     }
 }

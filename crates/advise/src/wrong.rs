@@ -1,8 +1,8 @@
-//! What is wrong with a text, and where.
+//! Errors in a text, with their place.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The line, from 1.
@@ -13,7 +13,7 @@ pub struct Wrong {
     pub what: String,
 }
 
-/// All that is wrong with a text, by line.
+/// All errors in a text, by line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct Malformed(pub Vec<Wrong>);
@@ -28,12 +28,12 @@ fn lines(wrong: &[Wrong]) -> String {
     wrong.iter().map(Wrong::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// A few characters of what was found, for a sentence.
+/// The first characters of the text, quoted for an error message.
 pub(crate) fn shown(text: &str) -> String {
-    const MOST: usize = 40;
+    const MAX_CHARS: usize = 40;
     let safe = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    let more = if text.chars().count() > MOST { "…" } else { "" };
-    format!("'{}{more}'", text.chars().take(MOST).map(safe).collect::<String>())
+    let more = if text.chars().count() > MAX_CHARS { "…" } else { "" };
+    format!("'{}{more}'", text.chars().take(MAX_CHARS).map(safe).collect::<String>())
 }
 
 /// The words of a line, each with its column.

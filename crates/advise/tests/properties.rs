@@ -1,4 +1,4 @@
-//! What holds for any figures, and for any text.
+//! Properties that hold for any figures, and for any text.
 
 use advise::{
     Action, Costs, Estimate, HUGE_BYTES, Malformed, Mapping, Object, PAGES_PER_HUGE, Plan, Profile, ProfiledRange,
@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 fn costs() -> impl Strategy<Value = Costs> {
-    // Each up to ten times cheaper or dearer than where they were measured.
+    // Each up to ten times lower or higher than measured.
     prop::collection::vec(0.1..10.0, 20).prop_map(|times| {
         let Costs {
             base_fault_ns,
@@ -66,7 +66,7 @@ fn state() -> impl Strategy<Value = State> {
     })
 }
 
-/// Consistent or not: it is what somebody has read somewhere.
+/// Need not be consistent: figures may come from different sources at different times.
 fn range() -> impl Strategy<Value = Range> {
     let pages = || 0..20_000u64;
     let sizes = (0..64u64 << 20, pages(), 0..40u64, pages(), option::of(pages()), pages());
@@ -142,14 +142,14 @@ fn net(action: Action, range: &Range, state: &State, costs: &Costs) -> f64 {
     estimate(action, range, state, costs).net_ns()
 }
 
-/// Not less, but for rounding.
+/// Not less, except by rounding.
 fn at_least(more: f64, less: f64) -> bool {
     more >= less - 1e-9 * more.abs().max(less.abs()) - 1e-6
 }
 
 proptest! {
     #[test]
-    fn no_cost_and_no_benefit_is_below_nothing_and_the_parts_are_all_of_them(
+    fn costs_and_benefits_are_the_sums_of_their_parts(
         range in range(), state in state(), costs in costs(),
     ) {
         for action in Action::ALL {
@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_done_that_costs_as_much_as_it_brings(range in range(), state in state(), costs in costs()) {
+    fn no_action_costs_as_much_as_it_brings(range in range(), state in state(), costs in costs()) {
         let decision = decide(&range, &state, &costs);
         let is_worth_it = decision.estimate.benefit_ns > decision.estimate.cost_ns;
         prop_assert_eq!(is_worth_it, decision.action != Action::Leave);
@@ -196,11 +196,11 @@ proptest! {
     }
 
     #[test]
-    fn what_nothing_is_known_of_is_left_alone(bytes in any::<u64>(), state in state(), costs in costs()) {
+    fn unknown_ranges_are_left_alone(bytes in any::<u64>(), state in state(), costs in costs()) {
         prop_assert_eq!(decide(&Range::of_bytes(bytes), &state, &costs).action, Action::Leave);
     }
 
-    /// Whatever faults cost, a heap of which less than nine tenths are touched stays of small pages.
+    /// However expensive faults are, a heap of which less than nine tenths are touched keeps small pages.
     #[test]
     fn a_sparse_range_is_never_made_huge_for_its_faults_alone(state in state(), costs in costs()) {
         let plan = Plan::of(&Profile::default(), &costs, &state);
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sparse_range_is_never_made_huge_where_memory_has_its_price_and_costs_are_as_measured(
+    fn sparse_ranges_stay_small_at_measured_costs(
         touched in 0..460u64, idle in 0.0..4.0,
     ) {
         let range = Range { touched_pages: Some(touched), ..Range::of_bytes(HUGE_BYTES) };
@@ -253,10 +253,10 @@ proptest! {
         cbmm::convert(&rules, &areas, 2.2);
     }
 
-    /// A wrong profile changes whether its ranges are huge, and nothing else: not where they are, not what is done where
-    /// nothing is known, and with less benefit never more huge pages.
+    /// A wrong benefit only changes whether its own ranges are huge: not their bounds, and not the actions elsewhere. A
+    /// lower benefit never gives more huge pages.
     #[test]
-    fn a_benefit_that_is_wrong_tenfold_changes_nothing_but_what_it_is_the_benefit_of(
+    fn a_tenfold_wrong_benefit_changes_only_its_ranges(
         profile in profile(), state in state(), costs in costs(), has_pool in any::<bool>(),
     ) {
         let pre_zeroed = if has_pool { u64::MAX } else { 0 };
@@ -267,12 +267,12 @@ proptest! {
             }
             Plan::of(&profile, &costs, &State { free_huge: u64::MAX, pre_zeroed, ..state.clone() })
         };
-        let (less, as_told, more) = (scaled(0.1), scaled(1.0), scaled(10.0));
+        let (less, unchanged, more) = (scaled(0.1), scaled(1.0), scaled(10.0));
         let huge = |plan: &Plan| -> Vec<bool> {
             let rules = plan.programs.iter().flat_map(|program| &program.rules);
             rules.map(|rule| matches!(rule.action, RuleAction::Huge | RuleAction::Eager | RuleAction::Pool)).collect()
         };
-        for (fewer, all) in [(&less, &as_told), (&as_told, &more)] {
+        for (fewer, all) in [(&less, &unchanged), (&unchanged, &more)] {
             prop_assert_eq!((fewer.ahead_bytes, fewer.dense), (all.ahead_bytes, all.dense));
             prop_assert!(huge(fewer).into_iter().zip(huge(all)).all(|(fewer, all)| all || !fewer));
             let places = |plan: &Plan| -> Vec<_> {
@@ -292,9 +292,9 @@ proptest! {
         prop_assert!(bounded.sum::<u64>() <= state.free_huge);
     }
 
-    /// Nor more than are allowed, and fewer are no other ones.
+    /// The limit is kept, and a lower limit gives a subset of the huge pages.
     #[test]
-    fn what_is_huge_within_few_huge_pages_is_huge_within_more(profile in profile(), state in state(), few in 0..200u64, more in 0..200u64) {
+    fn a_lower_limit_gives_a_subset_of_huge_pages(profile in profile(), state in state(), few in 0..200u64, more in 0..200u64) {
         let huge = |allowed| -> Vec<_> {
             let plan = Plan::within(allowed, &profile, &Costs::reference(), &state);
             let rules = plan.programs.into_iter().flat_map(|program| program.rules);

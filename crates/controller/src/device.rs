@@ -1,24 +1,24 @@
-//! How long a miss takes: what the targets waited for memory, over what they had to bring back.
+//! How long a miss takes: the time that the targets waited for memory, divided by the pages that they brought back.
 
 use linux::psi;
 
-/// Of an SSD; until pressure has told.
+/// Assumed until pressure has been measured: an SSD.
 const FIRST_SECONDS: f64 = 100e-6;
-/// To zram and back: 7 us out, 5 us in, and the fault. Pressure leaves out most of what is work, not waiting.
-const LEAST_SECONDS: f64 = 15e-6;
-const MOST_SECONDS: f64 = 10e-3;
-/// Fewer misses tell nothing; a slow disk needs several intervals for so many.
-const ENOUGH: f64 = 200.0;
-/// What they add to what is known.
-const SHARE: f64 = 0.3;
+/// zram, the fastest: 7 us out, 5 us in, and the fault. Pressure omits most of what is work rather than waiting.
+const MIN_SECONDS: f64 = 15e-6;
+const MAX_SECONDS: f64 = 10e-3;
+/// Misses needed for an estimate; a slow disk takes several intervals for that many.
+const MIN_MISSES: f64 = 200.0;
+/// Weight of a new estimate against the old one.
+const NEW_WEIGHT: f64 = 0.3;
 
-/// What memory comes back from.
+/// The device that memory comes back from.
 #[derive(Debug)]
 pub struct Device {
     miss_seconds: Option<f64>,
-    /// What the whole machine has waited so far.
+    /// Seconds that the whole machine has waited so far.
     waited: Option<f64>,
-    /// Waited and brought back since something was learnt last.
+    /// (Seconds waited, pages brought back) since the last estimate.
     since: (f64, f64),
 }
 
@@ -30,14 +30,15 @@ impl Default for Device {
 }
 
 impl Device {
-    /// Takes in what each has brought back in an interval, and the time that it waited for it, if that is told. Where cgroups have no
-    /// pressure of their own the machine's serves, which counts those that wait at once once: the figure is then too small, by as much for all.
-    pub fn learn(&mut self, seen: impl Iterator<Item = (f64, Option<f64>)>) {
+    /// Takes in an interval: for each target, the pages it brought back and the seconds it waited for them, if known.
+    /// If cgroups have no pressure of their own, the machine's pressure is used. It counts targets that wait at the
+    /// same time once, so the figure is too small, by the same factor for all.
+    pub fn learn(&mut self, targets: impl Iterator<Item = (f64, Option<f64>)>) {
         let machine = machine();
         let before = std::mem::replace(&mut self.waited, machine);
         let machine = machine.zip(before).map(|(now, before)| now - before);
         let (mut own, mut refaults, mut have_own) = (0.0, 0.0, true);
-        for (brought_back, waited) in seen {
+        for (brought_back, waited) in targets {
             refaults += brought_back;
             have_own &= waited.is_some();
             own += waited.unwrap_or(0.0);
@@ -45,14 +46,14 @@ impl Device {
         let Some(waited) = (if have_own { Some(own) } else { machine }) else { return };
         let (waited, refaults) = (self.since.0 + waited, self.since.1 + refaults);
         self.since = (waited, refaults);
-        if refaults >= ENOUGH {
-            let seconds = (waited / refaults).clamp(LEAST_SECONDS, MOST_SECONDS);
-            self.miss_seconds = Some(self.miss_seconds.map_or(seconds, |known| known + SHARE * (seconds - known)));
+        if refaults >= MIN_MISSES {
+            let seconds = (waited / refaults).clamp(MIN_SECONDS, MAX_SECONDS);
+            self.miss_seconds = Some(self.miss_seconds.map_or(seconds, |known| known + NEW_WEIGHT * (seconds - known)));
             self.since = (0.0, 0.0);
         }
     }
 
-    /// A miss takes so long.
+    /// Seconds that a miss takes.
     pub fn miss_seconds(&self) -> f64 {
         self.miss_seconds.unwrap_or(FIRST_SECONDS)
     }
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_disk_is_known_after_some_intervals() {
+    fn a_slow_disk_is_measured_after_some_intervals() {
         let mut device = Device::default();
         for _ in 0..3 {
             device.learn([(60.0, Some(0.3))].into_iter());
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_wait_for_counts_by_what_they_bring_back() {
+    fn targets_weigh_by_the_pages_they_bring_back() {
         let mut device = Device::default();
         device.learn([(900.0, Some(0.09)), (100.0, Some(0.11))].into_iter());
         assert!((device.miss_seconds() - 200e-6).abs() < 1e-9, "{}", device.miss_seconds());

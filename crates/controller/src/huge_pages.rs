@@ -1,4 +1,5 @@
-//! Huge pages of running programs: what they cost here, what memory is called, which regions become huge pages and which none any more.
+//! Huge pages of running programs: their costs on this machine, names of memory ranges, and which regions to promote or
+//! split.
 
 pub mod advised;
 mod agent;
@@ -12,7 +13,7 @@ pub mod profiling;
 mod trial;
 mod walks;
 
-pub use agent::{Agent, LOOKING, Settings, Stats};
+pub use agent::{Agent, SCAN_SHARE, Settings, Stats};
 pub use cost_lines::cost_lines;
 pub use explain::of_stats;
 pub use kept::Kept;
@@ -20,5 +21,5 @@ pub use names::{Named, Names};
 pub use trial::{Trials, Tried};
 pub use walks::walks;
 
-/// What looking at another process's memory takes, as the end of a sentence.
+/// The capabilities needed to scan another process's memory, as the end of a sentence.
 pub const NEEDS: &str = "needs CAP_SYS_NICE, CAP_SYS_PTRACE, CAP_BPF and CAP_PERFMON";

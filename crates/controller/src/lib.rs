@@ -1,10 +1,11 @@
-//! Programs whose memory is balanced: what they do, what holds their memory, and how decisions are carried out.
+//! Programs whose memory is balanced: what they do, how their memory is controlled, and how decisions are carried out.
 //!
-//! [`balance::decide`] decides from values; this crate gets the values from cgroups, processes and virtual machines, and gives the
-//! memory: by a cgroup's limit, by paging out, or by a balloon. [`huge_pages`] does the same for huge pages, by what `advise` decides.
+//! [`balance::decide`] decides from values. This crate reads the values from cgroups, processes and virtual machines,
+//! and sets the memory: by a cgroup's limit, by paging out, or by a balloon. [`huge_pages`] does the same for huge
+//! pages, where `advise` decides.
 
+mod control;
 mod device;
-mod hold;
 pub mod huge_pages;
 mod kinds;
 mod reclaim;

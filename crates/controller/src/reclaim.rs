@@ -1,4 +1,4 @@
-//! Memory taken back page by page, the coldest first.
+//! Reclaims memory page by page, the coldest first.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use linux::procfs;
 use model::PagesRound;
 use track::pages::{Idle, Pages};
 
-/// What is paged out by one call: what has been reached is looked at in between.
-const PIECE: u64 = 4 << 20;
+/// Bytes paged out by one call; the target is checked between calls.
+const PIECE_BYTES: u64 = 4 << 20;
 
 /// What is known of a program's memory.
 #[derive(Clone, Copy)]
@@ -19,28 +19,30 @@ pub struct Tracked<'a> {
 }
 
 impl Tracked<'_> {
-    /// What was not accessed for so long.
+    /// Memory not accessed for `seconds`.
     pub fn idle(&self, seconds: f64) -> Vec<Idle> {
         self.pages.idle(Duration::from_secs_f64(seconds))
     }
 
-    /// Pages out what would leave first with so much memory, until that is enough.
+    /// Pages out the memory that an LRU with `bytes` of memory would not hold, until `is_enough`.
     ///
     /// # Errors
-    /// Why none of it could be.
+    /// Why none of it could be paged out.
     pub fn shrink(&self, bytes: u64, is_enough: impl FnMut() -> bool) -> Result<(), Refusal> {
         page_out(&self.idle(Active::oldest(bytes, &self.round.ages)), is_enough)
     }
 }
 
-/// Pages these out until it is enough.
+/// Pages out these ranges until `is_enough`.
 ///
 /// # Errors
-/// Why the last of them could not be. Of what is shared, nothing is.
+/// Why the last of them could not be paged out. Shared pages are skipped without an error.
 pub fn page_out(idle: &[Idle], mut is_enough: impl FnMut() -> bool) -> Result<(), Refusal> {
     let mut refused = Ok(());
     let pieces = idle.iter().flat_map(|run| {
-        (run.start..run.end).step_by(PIECE as usize).map(|start| (run.pid, start, PIECE.min(run.end - start)))
+        (run.start..run.end)
+            .step_by(PIECE_BYTES as usize)
+            .map(|start| (run.pid, start, PIECE_BYTES.min(run.end - start)))
     });
     for (pid, start, bytes) in pieces {
         if is_enough() {

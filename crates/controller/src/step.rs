@@ -1,4 +1,4 @@
-//! A decision for all targets, carried out.
+//! Decides for all targets, and carries out the decision.
 
 use std::time::Duration;
 
@@ -12,18 +12,19 @@ use report::seconds;
 use crate::device::Device;
 use crate::target::Target;
 
-/// What holds for all targets.
+/// Settings for all targets.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What they may have together.
+    /// Total memory to divide.
     pub total_bytes: u64,
-    /// From decision to decision.
+    /// Time between decisions.
     pub interval: Duration,
     /// Decide, and do nothing.
     pub dry_run: bool,
 }
 
-/// Where memory comes back from: virtual machines have disks of their own, which need not be as fast as what this machine swaps to.
+/// Devices that memory comes back from. Virtual machines have their own disks, which may differ in speed from the
+/// host's swap.
 #[derive(Debug, Default)]
 pub struct Devices {
     host: Device,
@@ -31,44 +32,45 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Takes an interval in.
+    /// Takes in an interval.
     fn learn(&mut self, targets: &[Target]) {
         let of = |is_machine| {
             let some = targets.iter().filter(move |target| target.is_machine() == is_machine);
-            some.filter_map(|target| target.seen.as_ref()).map(|looked| (looked.refaults, looked.waited_seconds))
+            some.filter_map(|target| target.last_interval.as_ref()).map(|stats| (stats.refaults, stats.waited_seconds))
         };
         self.host.learn(of(false));
         self.machines.learn(of(true));
     }
 
-    /// What this target waits for.
+    /// The device that this target waits for.
     fn of(&self, target: &Target) -> &Device {
         if target.is_machine() { &self.machines } else { &self.host }
     }
 }
 
-/// What each has done since the last call, and what it would lose with less.
+/// Reads what each target has done since the last call, and updates what it would lose with less memory.
 pub fn look(targets: &mut [Target], devices: &mut Devices) {
     targets.iter_mut().for_each(Target::look);
     devices.learn(targets);
-    // One that needs more than before may have what another needed: what is known of all is too old then.
+    // If one target needs more than before, it may need memory that another has. Then the knowledge about all targets
+    // is outdated.
     let notices = |target: &mut Target| target.notices_change(devices.of(target));
     let is_anew = targets.iter_mut().map(notices).fold(false, |any, one| any | one);
-    targets.iter_mut().for_each(|target| target.judge(devices.of(target), is_anew));
+    targets.iter_mut().for_each(|target| target.update_demand(devices.of(target), is_anew));
 }
 
-/// Swap that is free for one of them.
+/// Free swap for each of them.
 pub fn swap_of_each(targets: &[Target]) -> u64 {
     procfs::meminfo().map_or(0, |memory| memory.swap_free) / targets.len().max(1) as u64
 }
 
-/// One decision.
+/// Makes one decision and carries it out.
 pub fn step(settings: &Settings, targets: &mut [Target], signals: &Forwarding) -> Vec<Row> {
     let swap = swap_of_each(targets);
-    let seen: Vec<Seen<'_>> = targets.iter().map(|target| target.as_seen(swap)).collect();
-    let now: Vec<u64> = seen.iter().map(|one| one.limit.unwrap_or(one.usage)).collect();
-    let mut moves = decide(settings.total_bytes, &seen);
-    let begins = (0..seen.len()).filter(|at| seen[*at].begins());
+    let evidence: Vec<Seen<'_>> = targets.iter().map(|target| target.evidence(swap)).collect();
+    let now: Vec<u64> = evidence.iter().map(|one| one.limit.unwrap_or(one.usage)).collect();
+    let mut moves = decide(settings.total_bytes, &evidence);
+    let begins = (0..evidence.len()).filter(|at| evidence[*at].begins());
     let begun: Vec<(usize, u64)> = begins.map(|at| (at, moves[at].to)).collect();
     if !settings.dry_run {
         carry_out(settings, targets, &now, &mut moves, swap, signals);
@@ -83,7 +85,7 @@ pub fn step(settings: &Settings, targets: &mut [Target], signals: &Forwarding) -
     targets.iter_mut().zip(&moves).zip(now).map(|((target, to), now)| target.row(to, now)).collect()
 }
 
-/// What becomes less first, so that there is what becomes more.
+/// Shrinks targets first, so that there is memory for those that grow.
 fn carry_out(
     settings: &Settings,
     targets: &mut [Target],
@@ -119,7 +121,7 @@ fn balance_kinds(settings: &Settings, targets: &[Target], moves: &mut [Move]) {
     }
 }
 
-/// What it then has: of what cannot be done, the reason is told, and the others go on.
+/// Returns what the target then has. If a move fails, the reason goes to the row, and the others go on.
 fn apply(target: &mut Target, now: u64, to: &mut Move, patience: Duration) -> u64 {
     match target.set(to.to, patience) {
         Ok(reached) => {
@@ -128,7 +130,7 @@ fn apply(target: &mut Target, now: u64, to: &mut Move, patience: Duration) -> u6
             }
             to.to = reached;
         }
-        Err(error) => *to = Move { to: now, why: format!("stays, for it could not be moved: {error}") },
+        Err(error) => *to = Move { to: now, why: format!("stays: its limit cannot be changed: {error}") },
     }
     to.to
 }

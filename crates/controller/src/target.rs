@@ -1,4 +1,4 @@
-//! A program whose memory is balanced: what it needs, and what holds it.
+//! A program whose memory is balanced: what it needs, and how its memory is controlled.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,90 +14,92 @@ use session::phases::Phases;
 use session::say::tell;
 use track::pages::{Pages, Scope, Settings};
 
+use crate::control::{Controller, tree};
 use crate::device::Device;
-use crate::hold::{Hold, tree};
 use crate::kinds::{Spare, lacks_files};
 use crate::reclaim::Tracked;
 
-/// One that would wait longer has no time left to be measured in.
-const MOST_STALLED: f64 = 0.95;
+/// Maximum share of time that a target counts as stalled; beyond that no time would be left to measure.
+const MAX_STALLED_SHARE: f64 = 0.95;
 
-/// Who waits for memory more than this share of its time is slow enough to be seen.
-const LEAST_STALLED: f64 = 0.1;
+/// A target that waits for memory for more than this share of its time shows its need by its slowness.
+const MIN_STALLED_SHARE: f64 = 0.1;
 
-/// What is told where a limit was raised between two decisions.
+/// The reason reported when a limit was raised between two decisions.
 const RAISED: &str = "it was raised at once, for its programs were held up below what cannot be reclaimed";
 
-/// Of a guest that lacks memory more is looked at until its curve is in no more doubt than this.
-const MOST_DOUBT: f64 = 0.01;
+/// A guest that lacks memory is tracked until the doubt about its curve is below this.
+const MAX_DOUBT: f64 = 0.01;
 
-/// A target as it was asked for.
+/// A target as requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// A cgroup's path, a PID, `name:NAME` or `qmp:SOCKET`.
     pub name: String,
-    /// What its losses count beside those of the others.
+    /// Weight of its losses against those of the others.
     pub weight: f64,
-    /// The least that it is to have, bytes.
+    /// Its minimum, bytes.
     pub least: u64,
-    /// The most that it is to have, bytes.
+    /// Its maximum, bytes.
     pub most: u64,
 }
 
 /// One target.
 pub struct Target {
-    /// As it was named.
+    /// The name it was requested by.
     pub name: String,
     asked: Asked,
-    hold: Hold,
+    controller: Controller,
     stage: Stage,
     settings: Settings,
-    /// None while nothing runs in its cgroup.
+    /// `None` while its cgroup has no process.
     pages: Option<Pages>,
-    /// Whether its kinds of memory are balanced, too: while it lacks files it is tracked, for only what is tracked has its age.
+    /// Whether its kinds of memory are balanced too. While it lacks files it is tracked, because only tracked memory
+    /// has an age.
     kinds: bool,
     phases: Phases,
-    /// What stands of its memory.
+    /// The valid results of its memory scans.
     standing: Option<PagesRound>,
     history: History,
-    /// Its curve of late, of all that it is charged for, and what it loses by those of its history; none: not known yet.
+    /// Its current curve over all memory charged to it, and its demand by the curves of its history; `None`: unknown
+    /// yet.
     known: Option<(Vec<MissPoint>, Demand)>,
     stalled: f64,
     unrest: Unrest,
     counters: Counters,
-    /// What was done to its limit beside the decision, in words.
+    /// Changes of its limit besides decisions, as sentences.
     beside: Vec<String>,
-    /// Of the last interval.
-    pub seen: Option<Looked>,
+    /// Statistics of the last interval.
+    pub last_interval: Option<IntervalStats>,
 }
 
-/// Counted up since the beginning.
+/// Counters since the beginning.
 struct Counters {
     at: Instant,
     refaults: u64,
-    /// Of these, pages of files, where that is told apart.
+    /// Of these, file pages, where they are counted separately.
     file_refaults: u64,
     waited_seconds: Option<f64>,
     /// User time.
     work_seconds: f64,
 }
 
-/// What an interval has told.
-pub struct Looked {
+/// Statistics of an interval.
+pub struct IntervalStats {
     seconds: f64,
     /// Pages brought back.
     pub refaults: f64,
     file_refaults: u64,
-    /// Time that it waited for memory, where that is counted.
+    /// Seconds that it waited for memory, where that is counted.
     pub waited_seconds: Option<f64>,
-    /// Time that it worked, all threads together.
+    /// Seconds that it worked, summed over threads.
     work_seconds: f64,
     /// Whether its memory was tracked.
     is_tracked: bool,
 }
 
 impl Target {
-    /// Begins to look at it, and takes hold of its limit, if there is a journal.
+    /// Starts to scan the target, and takes over its limit if there is a journal.
     pub fn open(
         asked: &Asked,
         total: u64,
@@ -106,28 +108,28 @@ impl Target {
         journal: Option<&Journal>,
     ) -> anyhow::Result<Target> {
         let called = asked.name.strip_prefix("name:").map(serve::find).transpose()?;
-        let hold = match (asked.name.strip_prefix("qmp:"), asked.name.parse()) {
-            (Some(socket), _) => Hold::Machine(Box::new(Machine::open(Path::new(socket), journal)?)),
-            (_, Ok(pid)) => Hold::process(pid, journal)?,
+        let controller = match (asked.name.strip_prefix("qmp:"), asked.name.parse()) {
+            (Some(socket), _) => Controller::Machine(Box::new(Machine::open(Path::new(socket), journal)?)),
+            (_, Ok(pid)) => Controller::process(pid, journal)?,
             (_, Err(_)) => {
                 let path = called.unwrap_or_else(|| asked.name.clone().into());
-                Hold::cgroup(Cgroup::at(&path)?, journal)?
+                Controller::cgroup(Cgroup::at(&path)?, journal)?
             }
         };
         anyhow::ensure!(
-            !matches!(&hold, Hold::Cgroup { cgroup, .. } if cgroup.is_root()),
+            !matches!(&controller, Controller::Cgroup { cgroup, .. } if cgroup.is_root()),
             "{} is the whole machine; name cgroups beneath it",
             asked.name
         );
-        // Who names a target has asked for it to be disturbed.
+        // Naming a target permits intrusive scans.
         let settings = Settings { overhead, intrusive: true, ..Settings::default() };
-        let counters = Counters::of(&hold);
-        let history = History::new(total.max(hold.usage()));
+        let counters = Counters::of(&controller);
+        let history = History::new(total.max(controller.usage()));
         let mut target = Target {
             name: asked.name.clone(),
             asked: asked.clone(),
-            stage: if hold.is_empty() { Stage::Empty } else { Stage::Running },
-            hold,
+            stage: if controller.is_empty() { Stage::Empty } else { Stage::Running },
+            controller,
             settings,
             pages: None,
             kinds,
@@ -139,7 +141,7 @@ impl Target {
             unrest: Unrest::default(),
             counters,
             beside: Vec::new(),
-            seen: None,
+            last_interval: None,
         };
         match Pages::start(target.scope(), settings) {
             Ok(pages) => target.pages = Some(pages),
@@ -148,16 +150,16 @@ impl Target {
         }
         if let Some(why) = target.pages.as_ref().and_then(Pages::fallback) {
             tell!(
-                "bursar: {}: by mapping, not page by page, so what more memory is worth is told badly: {why}",
+                "bursar: {}: memory is scanned by mapping, not by page, so the worth of more memory is uncertain: {why}",
                 target.name
             );
         }
-        match (&mut target.hold, &target.pages) {
-            (Hold::Machine(machine), Some(pages)) if !machine.is_emulated => {
+        match (&mut target.controller, &target.pages) {
+            (Controller::Machine(machine), Some(pages)) if !machine.is_emulated => {
                 machine.is_seen = pages.without_guests().is_none();
                 if let Some(why) = pages.without_guests() {
                     tell!(
-                        "bursar: {}: what its guest accesses is not seen, so it only gives what it does not use: {why}",
+                        "bursar: {}: accesses of its guest are not seen, so it only gives up unused memory: {why}",
                         target.name
                     );
                 }
@@ -167,38 +169,38 @@ impl Target {
         Ok(target)
     }
 
-    /// Whether it is a virtual machine, with disks of its own.
+    /// Whether it is a virtual machine, which has its own disks.
     pub fn is_machine(&self) -> bool {
-        matches!(self.hold, Hold::Machine(_))
+        matches!(self.controller, Controller::Machine(_))
     }
 
-    /// Whether what is done to one would be done to the other.
+    /// Whether a change of one target's memory would change the other's.
     pub fn shares_memory_with(&self, other: &Target) -> bool {
-        let dir = |hold: &Hold| match hold {
-            Hold::Cgroup { cgroup, .. } => Some(cgroup.dir().to_path_buf()),
-            Hold::Process { .. } | Hold::Machine(_) => None,
+        let dir = |controller: &Controller| match controller {
+            Controller::Cgroup { cgroup, .. } => Some(cgroup.dir().to_path_buf()),
+            Controller::Process { .. } | Controller::Machine(_) => None,
         };
-        match (dir(&self.hold), dir(&other.hold)) {
+        match (dir(&self.controller), dir(&other.controller)) {
             (Some(one), Some(two)) => one.starts_with(&two) || two.starts_with(&one),
             _ => self.processes().iter().any(|pid| other.processes().contains(pid)),
         }
     }
 
-    /// How it came to its end, if it has ended or was removed.
+    /// Why it has ended or was removed; `None` if it exists.
     pub fn end(&self) -> Option<String> {
-        self.hold.end()
+        self.controller.end()
     }
 
-    /// Whether something has begun where nothing ran when it was last looked at, and fills what was left there.
+    /// Whether a program has started where none ran at the last scan, and fills the limit that was left.
     pub fn begins(&self) -> bool {
-        let fills = || self.hold.limit().is_some_and(|limit| fills(self.hold.usage(), limit));
-        self.stage == Stage::Empty && !self.hold.is_empty() && fills()
+        let fills = || self.controller.limit().is_some_and(|limit| fills(self.controller.usage(), limit));
+        self.stage == Stage::Empty && !self.controller.is_empty() && fills()
     }
 
-    /// What it has done since the last call.
+    /// Takes in what it has done since the last call.
     pub fn look(&mut self) {
         self.stage = match self.stage {
-            _ if self.hold.is_empty() => Stage::Empty,
+            _ if self.controller.is_empty() => Stage::Empty,
             Stage::Empty => Stage::Begun,
             stage => stage,
         };
@@ -209,15 +211,15 @@ impl Target {
                 self.standing = pages.map(|round| round.standing(self.standing.as_ref()));
             }
             _ => {
-                // Nothing runs in it now; what comes later has to be known anew.
+                // It has no process now; later processes must be measured anew.
                 (self.pages, self.standing, self.known) = (None, None, None);
                 self.history.forget();
                 self.phases = Phases::new(false);
                 self.pages = Pages::start(self.scope(), self.settings).ok();
             }
         }
-        let has_changed = match &mut self.hold {
-            Hold::Machine(machine) => machine.look(),
+        let has_changed = match &mut self.controller {
+            Controller::Machine(machine) => machine.look(),
             _ => false,
         };
         if has_changed {
@@ -225,20 +227,20 @@ impl Target {
             self.pages.iter().for_each(|pages| pages.track(true));
             self.history.forget();
         }
-        let now = Counters::of(&self.hold);
+        let now = Counters::of(&self.controller);
         let before = std::mem::replace(&mut self.counters, now);
         let now = &self.counters;
         let file_refaults = now.file_refaults.saturating_sub(before.file_refaults);
-        let lacks_files = self.kinds && self.hold.limit().is_some_and(|limit| lacks_files(limit, file_refaults));
-        // One round sees few of the frames that come back late, and would stand as it is.
-        let is_uncertain =
-            matches!(&self.hold, Hold::Machine(machine) if machine.is_short()) && self.history.doubt() > MOST_DOUBT;
+        let lacks_files = self.kinds && self.controller.limit().is_some_and(|limit| lacks_files(limit, file_refaults));
+        // One round sees few of the frames that come back late, so it would not be representative.
+        let is_uncertain = matches!(&self.controller, Controller::Machine(machine) if machine.is_short())
+            && self.history.doubt() > MAX_DOUBT;
         let always = lacks_files || is_uncertain;
         if always && !self.phases.always {
             self.pages.iter().for_each(|pages| pages.track(true));
         }
         self.phases.always = always;
-        self.seen = Some(Looked {
+        self.last_interval = Some(IntervalStats {
             seconds: (now.at - before.at).as_secs_f64().max(1e-3),
             refaults: now.refaults.saturating_sub(before.refaults) as f64,
             file_refaults,
@@ -248,21 +250,21 @@ impl Target {
         });
     }
 
-    /// What it loses with how much, now that it is known how long a miss takes. While it is not tracked, what was known stands, unless all is to be
-    /// known anew.
-    pub fn judge(&mut self, device: &Device, is_anew: bool) {
-        let (Some(looked), Some(round)) = (&self.seen, &self.standing) else {
+    /// Updates its demand, now that the duration of a miss is known. While it is not tracked, the old demand stays,
+    /// unless `is_anew` asks to measure everything anew.
+    pub fn update_demand(&mut self, device: &Device, is_anew: bool) {
+        let (Some(stats), Some(round)) = (&self.last_interval, &self.standing) else {
             self.stalled = 0.0;
             return;
         };
-        let per_second = looked.refaults / looked.seconds;
-        self.stalled = (per_second * device.miss_seconds()).min(MOST_STALLED);
-        if let Hold::Machine(machine) = &self.hold {
-            if looked.is_tracked && !round.misses.is_empty() {
-                let lived = Lived { work_seconds: looked.seconds, ..self.lived(looked) };
+        let per_second = stats.refaults / stats.seconds;
+        self.stalled = (per_second * device.miss_seconds()).min(MAX_STALLED_SHARE);
+        if let Controller::Machine(machine) = &self.controller {
+            if stats.is_tracked && !round.misses.is_empty() {
+                let lived = Lived { work_seconds: stats.seconds, ..self.lived(stats) };
                 self.history.add(&round.misses, Guess::default(), &lived);
             }
-            // What its guest has swapped out is told anew also while it is not tracked.
+            // The guest's swapped memory is updated even while it is not tracked.
             let frames_missed = self.history.misses().unwrap_or_default();
             self.known = machine.misses(round, &frames_missed).map(|points| {
                 let demand = Demand::of(&points, device.miss_seconds(), self.stalled);
@@ -271,19 +273,19 @@ impl Target {
             return;
         }
         if is_anew {
-            // From the next interval on: in this one it was this and that.
+            // Measure from the next interval on: this one mixes both behaviours.
             self.history.forget();
             self.known = None;
-            // What went round before tells nothing of what is foretold from now on.
+            // Earlier moves back and forth say nothing about the new predictions.
             self.unrest = Unrest::default();
             self.pages.iter().for_each(|pages| pages.track(true));
             return;
         }
-        // What it does until it needs more than was left there tells nothing of what it will need.
-        if !looked.is_tracked || self.stage == Stage::Begun {
+        // Until it needs more than the limit that was left, a starting program does not show what it will need.
+        if !stats.is_tracked || self.stage == Stage::Begun {
             return;
         }
-        // What is seen for the first time, but was reclaimed before, comes back later than anything that is known.
+        // Pages found for the first time that were reclaimed before come back later than all known pages.
         let comes_back = 2.0 * per_second >= round.first_touches_per_second;
         let always = if comes_back { round.first_touches_per_second } else { 0.0 };
         if round.wss_bytes.is_none() && (!comes_back || always == 0.0) {
@@ -291,8 +293,8 @@ impl Target {
         }
         let unseen = self.unseen();
         let mut guess = Guess { below: round.blind_below, misses_per_second: 0.0 };
-        if self.stalled < LEAST_STALLED {
-            guess = Guess::of(round, looked.work_seconds / looked.seconds);
+        if self.stalled < MIN_STALLED_SHARE {
+            guess = Guess::of(round, stats.work_seconds / stats.seconds);
         }
         let shifted = |bytes| if bytes > 0 { bytes + unseen } else { 0 };
         let points: Vec<MissPoint> = round
@@ -301,44 +303,47 @@ impl Target {
             .map(|point| MissPoint { bytes: shifted(point.bytes), misses_per_second: point.misses_per_second + always })
             .collect();
         let guess = Guess { below: shifted(guess.below), misses_per_second: guess.misses_per_second + always };
-        self.history.add(&points, guess, &self.lived(looked));
+        self.history.add(&points, guess, &self.lived(stats));
         let Some(misses) = self.history.misses() else { return };
-        // Of a second of work, in which it waits for nothing.
+        // Per second of work, in which it waits for nothing.
         self.known = Some((points, Demand::of(&misses, device.miss_seconds(), 0.0)));
     }
 
-    /// What has begun in it has been given its share.
+    /// Notes that a started program was given its share.
     pub fn has_begun(&mut self) {
         self.stage = Stage::Running;
     }
 
-    /// Whether it needs other than before, so that what is known is to be forgotten.
+    /// Whether its needs have changed, so that what is known must be discarded.
     pub fn notices_change(&mut self, device: &Device) -> bool {
-        // A virtual machine's guest tells of its work by what it waits for.
-        let Some(looked) = self.seen.as_ref().filter(|_| !matches!(self.hold, Hold::Machine(_))) else { return false };
-        let lived = self.lived(looked);
+        // For a virtual machine, only the guest's waiting time shows its work.
+        let Some(stats) = self.last_interval.as_ref().filter(|_| !matches!(self.controller, Controller::Machine(_)))
+        else {
+            return false;
+        };
+        let lived = self.lived(stats);
         self.history.notice(&lived, device.miss_seconds())
     }
 
-    fn lived(&self, looked: &Looked) -> Lived {
+    fn lived(&self, stats: &IntervalStats) -> Lived {
         Lived {
-            seconds: looked.seconds,
-            work_seconds: looked.work_seconds,
-            limit: self.hold.limit().unwrap_or(u64::MAX),
-            refaults: looked.refaults,
+            seconds: stats.seconds,
+            work_seconds: stats.work_seconds,
+            limit: self.controller.limit().unwrap_or(u64::MAX),
+            refaults: stats.refaults,
         }
     }
 
-    /// As the controller has it.
-    pub fn as_seen(&self, swap: u64) -> Seen<'_> {
+    /// What the planner knows of it.
+    pub fn evidence(&self, swap: u64) -> Seen<'_> {
         Seen {
             stage: self.stage,
             weight: self.asked.weight,
             least: self.asked.least,
-            most: self.asked.most.min(self.hold.most()),
+            most: self.asked.most.min(self.controller.max_bytes()),
             floor: self.floor(swap),
-            limit: self.hold.limit(),
-            usage: self.hold.usage(),
+            limit: self.controller.limit(),
+            usage: self.controller.usage(),
             demand: self.known.as_ref().map(|(_, demand)| demand),
             doubt: self.history.doubt(),
             unrest: self.unrest.bytes(),
@@ -346,40 +351,40 @@ impl Target {
         }
     }
 
-    /// Below it, it would be killed.
+    /// The size below which it would be killed.
     pub fn floor(&self, swap: u64) -> u64 {
-        self.hold.floor(swap)
+        self.controller.floor(swap)
     }
 
-    /// See [`Hold::wake`].
+    /// See [`Controller::wake`].
     pub fn wake(&mut self, swap: u64) {
-        if self.hold.wake(swap) && !self.beside.iter().any(|said| said == RAISED) {
+        if self.controller.wake(swap) && !self.beside.iter().any(|note| note == RAISED) {
             self.beside.push(RAISED.into());
         }
     }
 
-    /// Sets its limit again if somebody else has set it.
+    /// Sets its limit again if somebody else has changed it.
     pub fn set_again(&mut self, patience: Duration) {
-        if let Some(found) = self.hold.set_by_others(patience) {
-            tell!("bursar: {}: {found}; bursar sets its own again, and at the end puts back that", self.name);
+        if let Some(found) = self.controller.set_by_others(patience) {
+            tell!("bursar: {}: {found}; bursar sets its own limit again, and restores that one at the end", self.name);
             self.beside.push(format!("{found}, and it was set again"));
         }
     }
 
-    /// See [`Hold::set`].
+    /// See [`Controller::set`].
     pub fn set(&mut self, bytes: u64, patience: Duration) -> anyhow::Result<u64> {
         let tracked = tracked(self.pages.as_ref(), self.standing.as_ref());
-        self.hold.set(bytes, patience, tracked)
+        self.controller.set(bytes, patience, tracked)
     }
 
-    /// Heap that should give way to files; none unless kinds are balanced.
+    /// Heap that should give way to files; `None` unless kinds of memory are balanced.
     pub fn spare(&self) -> Option<Spare> {
-        let limit = self.hold.limit().filter(|_| self.kinds)?;
+        let limit = self.controller.limit().filter(|_| self.kinds)?;
         let tracked = tracked(self.pages.as_ref(), self.standing.as_ref())?;
-        Spare::of(&tracked, limit, self.seen.as_ref()?.file_refaults)
+        Spare::of(&tracked, limit, self.last_interval.as_ref()?.file_refaults)
     }
 
-    /// What is told of it after a move from what it had, which is taken in.
+    /// The row that reports a move from `now`. Notes the move.
     pub fn row(&mut self, to: &Move, now: u64) -> Row {
         self.unrest.add(now, to.to);
         let wss_bytes = self.standing.as_ref().and_then(|round| round.wss_bytes).filter(|wss| *wss > 0);
@@ -406,20 +411,20 @@ impl Target {
         }
     }
 
-    /// Puts back what there was before bursar.
+    /// Restores what was there before bursar.
     ///
     /// # Errors
-    /// Why it could not be.
+    /// Why it could not be restored.
     pub fn release(self) -> anyhow::Result<()> {
-        self.hold.release()
+        self.controller.release()
     }
 
-    /// Memory that is held and not in the curve: the kernel's, pages whose accesses cannot be seen, and files in memory (tmpfs,
-    /// memfds), whose reads and writes are not seen, as far as they are charged to it.
+    /// Memory charged to it that is not in the curve: the kernel's, pages whose accesses cannot be seen, and files in
+    /// memory (tmpfs, memfds), whose reads and writes are not seen.
     fn unseen(&self) -> u64 {
-        let memory = match &self.hold {
-            Hold::Cgroup { cgroup, .. } => cgroup.memory().ok(),
-            Hold::Process { .. } | Hold::Machine(_) => None,
+        let memory = match &self.controller {
+            Controller::Cgroup { cgroup, .. } => cgroup.memory().ok(),
+            Controller::Process { .. } | Controller::Machine(_) => None,
         };
         let (blind, files) =
             self.standing.as_ref().map_or((0, 0), |round| (round.blind_bytes, round.files_in_memory_bytes));
@@ -429,18 +434,18 @@ impl Target {
     }
 
     fn processes(&self) -> Vec<i32> {
-        match &self.hold {
-            Hold::Cgroup { cgroup, .. } => cgroup.processes().unwrap_or_default(),
-            Hold::Process { pid, .. } => tree(*pid),
-            Hold::Machine(machine) => tree(machine.pid()),
+        match &self.controller {
+            Controller::Cgroup { cgroup, .. } => cgroup.processes().unwrap_or_default(),
+            Controller::Process { pid, .. } => tree(*pid),
+            Controller::Machine(machine) => tree(machine.pid()),
         }
     }
 
     fn scope(&self) -> Scope {
-        match &self.hold {
-            Hold::Cgroup { cgroup, .. } => Scope::Cgroup(cgroup.clone()),
-            Hold::Process { pid, .. } => Scope::Tree(*pid),
-            Hold::Machine(machine) => Scope::Tree(machine.pid()),
+        match &self.controller {
+            Controller::Cgroup { cgroup, .. } => Scope::Cgroup(cgroup.clone()),
+            Controller::Process { pid, .. } => Scope::Tree(*pid),
+            Controller::Machine(machine) => Scope::Tree(machine.pid()),
         }
     }
 }
@@ -450,14 +455,14 @@ fn tracked<'a>(pages: Option<&'a Pages>, round: Option<&'a PagesRound>) -> Optio
 }
 
 impl Counters {
-    fn of(hold: &Hold) -> Counters {
+    fn of(controller: &Controller) -> Counters {
         let at = Instant::now();
         let stats = |pids: Vec<i32>| pids.into_iter().filter_map(|pid| procfs::stat(pid).ok()).collect::<Vec<_>>();
         let worked = |stats: &[procfs::Stat]| {
             procfs::seconds_of(stats.iter().map(|stat| stat.utime + stat.reaped_user_time).sum())
         };
-        match hold {
-            Hold::Cgroup { cgroup, .. } => {
+        match controller {
+            Controller::Cgroup { cgroup, .. } => {
                 let memory = cgroup.memory().unwrap_or_default();
                 let file_refaults = memory.refault_file.unwrap_or(0);
                 let refaults = memory.refault_anon.unwrap_or(0) + file_refaults;
@@ -465,12 +470,12 @@ impl Counters {
                 let work_seconds = worked(&stats(cgroup.processes().unwrap_or_default()));
                 Counters { at, refaults, file_refaults, waited_seconds, work_seconds }
             }
-            Hold::Process { pid, .. } => {
+            Controller::Process { pid, .. } => {
                 let stats = stats(tree(*pid));
                 let refaults = stats.iter().map(|stat| stat.majflt).sum();
                 Counters { at, refaults, file_refaults: 0, waited_seconds: None, work_seconds: worked(&stats) }
             }
-            Hold::Machine(machine) => {
+            Controller::Machine(machine) => {
                 let (refaults, waited_seconds) = machine.waits();
                 Counters { at, refaults, file_refaults: 0, waited_seconds, work_seconds: 0.0 }
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use advise::paired::{self, Dropped, Judgement, Round};
-use advise::told::Told;
+use advise::stats::ProcessStats;
 use advise::{Costs, Plan as AdvicePlan, Profile, State};
 use anyhow::{Context, bail, ensure};
 use controller::huge_pages::costs;
@@ -145,7 +145,7 @@ pub fn compare(options: &Options) -> anyhow::Result<Compared> {
         rounds: Vec::new(),
         most: options.rounds.unwrap_or(ROUNDS) as usize,
         library,
-        costs: if is_advised { costs::calibrated(costs::ON_THE_WAY) } else { Costs::reference() },
+        costs: if is_advised { costs::calibrated(costs::BEFORE_A_RUN) } else { Costs::reference() },
         profile: Profile::default(),
         display: Display::new(!options.quiet && std::io::stderr().is_terminal()),
         runs: 0,
@@ -293,7 +293,7 @@ impl Comparison<'_> {
             setting.restore().context("the machine's setting of huge pages could not be put back")?;
         }
         let has_told = match (held.advice, held.serving) {
-            (Some(folder), _) => Some(!inside::told(folder.path(), "advice.", Told::read).0.is_empty()),
+            (Some(folder), _) => Some(!inside::told(folder.path(), "advice.", ProcessStats::read).0.is_empty()),
             (None, Some(serving)) => Some(!serving.end().told.is_empty()),
             (None, None) => None,
         };

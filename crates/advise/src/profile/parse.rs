@@ -7,7 +7,7 @@ use model::Bytes;
 use super::{Mapping, Object, Profile, ProfiledRange, Program, Section};
 use crate::wrong::{Malformed, Wrong, shown, words};
 
-/// What a line says, or the column of what is wrong with it, and what that is.
+/// A result, or the column of an error and its message.
 type Read<T> = Result<T, (usize, String)>;
 
 /// A word and its column.
@@ -19,22 +19,22 @@ enum Line {
     Range(ProfiledRange),
 }
 
-/// Of each mapping of the program that is read, its ranges so far by where they begin: where they end, and the line.
-type Seen = HashMap<Mapping, BTreeMap<u64, (u64, usize)>>;
+/// Ranges of the current program so far, by mapping and start: (end, line).
+type Ranges = HashMap<Mapping, BTreeMap<u64, (u64, usize)>>;
 
 pub(super) fn profile(text: &str) -> Result<Profile, Malformed> {
     let mut profile = Profile::default();
     let mut wrong = Vec::new();
-    let mut seen = Seen::new();
+    let mut ranges = Ranges::new();
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines = lines.filter(|(_, line)| !line.trim_start().is_empty() && !line.trim_start().starts_with('#'));
     let (number, first) = lines.next().unwrap_or((1, ""));
     if let Err((column, what)) = header(first) {
-        // What is no profile has nothing wrong with its other lines.
+        // In a file that is not a profile, the other lines have no errors to report.
         return Err(Malformed(vec![Wrong { line: number, column, what }]));
     }
     for (line, text) in lines {
-        let read = self::line(text).and_then(|read| add(read, &mut profile, &mut seen, line));
+        let read = self::line(text).and_then(|read| add(read, &mut profile, &mut ranges, line));
         wrong.extend(read.err().map(|(column, what)| Wrong { line, column, what }));
     }
     if wrong.is_empty() { Ok(profile) } else { Err(Malformed(wrong)) }
@@ -50,7 +50,7 @@ fn header(line: &str) -> Read<()> {
     }
 }
 
-fn add(line: Line, profile: &mut Profile, seen: &mut Seen, number: usize) -> Read<()> {
+fn add(line: Line, profile: &mut Profile, ranges: &mut Ranges, number: usize) -> Read<()> {
     let program = profile.programs.last_mut();
     match (line, program) {
         (Line::Program(program), _) => {
@@ -61,7 +61,7 @@ fn add(line: Line, profile: &mut Profile, seen: &mut Seen, number: usize) -> Rea
                     format!("the program {} is there a second time; put its ranges together", program.name),
                 ));
             }
-            seen.clear();
+            ranges.clear();
             profile.programs.push(program);
         }
         (_, None) => {
@@ -70,7 +70,7 @@ fn add(line: Line, profile: &mut Profile, seen: &mut Seen, number: usize) -> Rea
         (Line::Command(command), Some(program)) => program.command = Some(command),
         (Line::Range(range), Some(program)) => {
             let to = range.to.unwrap_or(u64::MAX);
-            let of_mapping = seen.entry(range.mapping.clone()).or_default();
+            let of_mapping = ranges.entry(range.mapping.clone()).or_default();
             let before = of_mapping.range(..to).next_back();
             if let Some((_, (_, other))) = before.filter(|(_, (end, _))| *end > range.from) {
                 return Err((1, format!("this range overlaps that of line {other}; ranges of one mapping lie apart")));
@@ -221,12 +221,12 @@ fn attribute(range: &mut ProfiledRange, (column, word): Word) -> Read<&'static s
     }
 }
 
-/// A share of so many percent, as finely as one is printed.
+/// A percentage as a share, at the precision at which shares are printed.
 fn hundredths(percent: f64) -> f64 {
     (percent * 100.0).round() / 1e4
 }
 
-/// `\ooo` as the byte that it is.
+/// Decodes `\ooo` to the byte.
 fn unescaped((column, word): Word) -> Read<String> {
     let mut bytes = Vec::new();
     let mut rest = word.as_bytes();
@@ -253,7 +253,7 @@ fn unescaped((column, word): Word) -> Read<String> {
 mod tests {
     use super::*;
 
-    /// A profile of everything that there can be.
+    /// A profile with every feature of the format.
     const ALL: &str = "\
         # made by hand\n\
         bursar profile 1\n\
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_profile_can_say_is_read_and_printed_as_it_was() {
+    fn every_feature_is_read_and_printed_unchanged() {
         let profile = Profile::parse(ALL).unwrap();
         let xz = &profile.programs[0];
         assert_eq!((xz.name.as_str(), xz.build_id.as_deref()), ("xz", Some("5f3e0c")));
@@ -297,17 +297,17 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_is_wrong_is_told_with_its_place_and_what_would_be_right() {
-        let told = wrong("heap - - 0..64M huge=2.1ms\n\nheap - - 64M..64M huge=1\nhaep - - 0..1 huge=1\n");
-        let places: Vec<_> = told.iter().map(|(line, column, _)| (*line, *column)).collect();
+    fn errors_have_their_place_and_a_correction() {
+        let found = wrong("heap - - 0..64M huge=2.1ms\n\nheap - - 64M..64M huge=1\nhaep - - 0..1 huge=1\n");
+        let places: Vec<_> = found.iter().map(|(line, column, _)| (*line, *column)).collect();
         assert_eq!(places, [(3, 22), (5, 15), (6, 1)]);
-        assert!(told[0].2.contains("'2.1ms' is no time") && told[0].2.contains("nanoseconds"));
-        assert!(told[1].2.contains("ends before it begins"));
-        assert!(told[2].2.contains("'haep' begins no line") && told[2].2.contains("heap"));
+        assert!(found[0].2.contains("'2.1ms' is no time") && found[0].2.contains("nanoseconds"));
+        assert!(found[1].2.contains("ends before it begins"));
+        assert!(found[2].2.contains("'haep' begins no line") && found[2].2.contains("heap"));
     }
 
     #[test]
-    fn what_is_wrong_with_a_range_is_said_of_the_word_that_is_wrong() {
+    fn errors_point_to_the_wrong_word() {
         for (line, column, what) in [
             ("mmap 27 0 0..64M", 17, "nothing is said of this range"),
             ("mmap 27 0 0..64M sure=9%", 25, "nothing is said of this range"),
@@ -333,14 +333,14 @@ mod tests {
             ("program sh", 11, "build-id, or -, is missing"),
             ("ööö", 1, "begins no line"),
         ] {
-            let told = wrong(line);
-            assert_eq!((told[0].0, told[0].1), (3, column), "{line}: {}", told[0].2);
-            assert!(told[0].2.contains(what), "{line}: {}", told[0].2);
+            let found = wrong(line);
+            assert_eq!((found[0].0, found[0].1), (3, column), "{line}: {}", found[0].2);
+            assert!(found[0].2.contains(what), "{line}: {}", found[0].2);
         }
     }
 
     #[test]
-    fn ranges_of_one_mapping_lie_apart() {
+    fn ranges_of_one_mapping_must_not_overlap() {
         assert!(Profile::parse("bursar profile 1\nprogram a -\nheap - - 4M..8M huge=1\nheap - - 0..4M huge=1\nheap - - 8M..end huge=1\n").is_ok());
         for (second, first) in [
             ("0..end", "4M..8M"),
@@ -349,9 +349,9 @@ mod tests {
             ("7M..9M", "4M..8M"),
             ("9M..10M", "8M..end"),
         ] {
-            let told = wrong(&format!("heap - - {first} huge=1\nheap - - {second} huge=1"));
-            assert_eq!(told[0].0, 4);
-            assert!(told[0].2.contains("overlaps that of line 3"), "{}", told[0].2);
+            let found = wrong(&format!("heap - - {first} huge=1\nheap - - {second} huge=1"));
+            assert_eq!(found[0].0, 4);
+            assert!(found[0].2.contains("overlaps that of line 3"), "{}", found[0].2);
         }
         // In two programs they are two heaps.
         assert!(
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_or_one_of_another_version_is_said_once() {
+    fn a_file_that_is_no_profile_has_one_error() {
         for (text, what) in [
             ("", "this is no profile"),
             ("huge,heap,41534456\nhuge,mmap,41534456\n", "the first line of one is 'bursar profile 1'"),

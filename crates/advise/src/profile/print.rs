@@ -60,7 +60,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// White space and backslashes as `\ooo`, as the kernel has them in `/proc/self/mounts`.
+/// Writes white space and backslashes as `\ooo`, as the kernel does in `/proc/self/mounts`.
 fn escaped(name: &str) -> String {
     let mut text = String::new();
     for c in name.chars() {
@@ -73,7 +73,7 @@ fn escaped(name: &str) -> String {
     text
 }
 
-/// In the largest unit that it is a multiple of.
+/// In the largest unit of which it is a multiple.
 fn size(bytes: u64) -> String {
     let units = [(30, "G"), (20, "M"), (10, "K")];
     let whole = units.iter().find(|(shift, _)| bytes > 0 && bytes % (1 << shift) == 0);

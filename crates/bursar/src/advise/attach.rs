@@ -1,7 +1,7 @@
 //! `bursar advise attach`: an agent that makes huge pages of what a running program uses much, and splits those that it does not.
 
 use anyhow::{Context, bail};
-use controller::huge_pages::{Agent, Kept, LOOKING, NEEDS, Settings};
+use controller::huge_pages::{Agent, Kept, NEEDS, SCAN_SHARE, Settings};
 use job::Forwarding;
 use linux::cgroup::Cgroup;
 use linux::procfs;
@@ -28,7 +28,7 @@ pub fn attach(options: &Attach) -> anyhow::Result<Status> {
         );
     }
     let needs = || format!("advise attach {NEEDS}");
-    let regions = Regions::of(scope, LOOKING).map_err(|error| match error {
+    let regions = Regions::of(scope, SCAN_SHARE).map_err(|error| match error {
         track::regions::Error::Target(error) if error.is_of_target() => anyhow::Error::new(error),
         error => anyhow::Error::new(error).context(needs()),
     })?;

@@ -1,7 +1,7 @@
 //! `bursar advise costs`: what managing memory costs on this machine.
 
 use controller::huge_pages::cost_lines;
-use controller::huge_pages::costs::{ASKED, measured, remembered};
+use controller::huge_pages::costs::{ON_REQUEST, measured, remembered};
 use session::say::{show, tell};
 use session::status::Status;
 
@@ -10,7 +10,7 @@ use crate::results::write_json;
 
 pub fn print(options: &cli::advise::Costs) -> anyhow::Result<Status> {
     let known = if options.again { None } else { remembered() };
-    let calibrated = known.unwrap_or_else(|| measured(ASKED));
+    let calibrated = known.unwrap_or_else(|| measured(ON_REQUEST));
     if let Some(path) = &options.json {
         write_json(path, &calibrated)?;
         return Ok(Status::of(0));

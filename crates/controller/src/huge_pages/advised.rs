@@ -1,10 +1,10 @@
-//! A command whose memory is advised about from within.
+//! Runs of a command with advice from bursar's library inside its processes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use advise::told::{LeftAlone, Told};
+use advise::stats::{LeftAlone, ProcessStats};
 use advise::{HUGE_BYTES, Plan, Profile, State};
 use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use provision::manage;
@@ -24,37 +24,37 @@ use session::unseen::Purpose;
 use super::costs;
 use super::kept::Kept;
 
-/// What a run is asked for.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// What is known of the program's memory.
+    /// The profile of the program's memory.
     pub profile: Profile,
     /// The pool that memory is taken from.
     pub pool: Option<String>,
-    /// At most so much memory becomes huge in each process.
+    /// At most this much memory becomes huge in each process.
     pub huge_pages: Option<Bytes>,
-    /// Where a record of what was decided is kept; each rank has its own.
+    /// Path of the record of decisions; each rank has its own.
     pub record: Option<PathBuf>,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub struct Ran {
     /// The rank that ran, if its launcher is not below bursar.
     pub rank: Option<Rank>,
     /// Why the command ran without bursar's library, as a sentence.
     pub without: Option<String>,
     inside: Inside,
-    told: Vec<Told>,
-    /// Files of its processes that could not be read, as sentences.
+    processes: Vec<ProcessStats>,
+    /// Notes on files of its processes that could not be read, as sentences.
     notes: Vec<String>,
     figures: AdviceFigures,
     pooled: Option<Pooled>,
     kept: Option<Kept>,
 }
 
-/// What `--stats` writes.
+/// The contents of `--stats`.
 #[derive(Serialize)]
 pub struct Stats<'a> {
     #[serde(flatten)]
@@ -63,14 +63,14 @@ pub struct Stats<'a> {
     wall_seconds: f64,
     before_exec_seconds: f64,
     page_faults: Option<u64>,
-    /// What came from a pool; none was asked for: null.
+    /// Figures of the pool; null if none was asked for.
     pool: Option<&'a Pooled>,
-    processes: &'a [Told],
-    /// By process, the last of each.
+    processes: &'a [ProcessStats],
+    /// The last decisions of each process.
     explained: Vec<&'a Explained>,
 }
 
-/// What a pool served.
+/// Memory served from a pool.
 #[derive(Serialize)]
 struct Pooled {
     name: String,
@@ -79,22 +79,22 @@ struct Pooled {
     zeroing_cpu_seconds: Option<f64>,
 }
 
-/// Of all processes together: every figure is the sum. What a pool serves is anonymous, and huge.
-fn figures(told: &[Told], pooled: Option<&Pooled>) -> AdviceFigures {
-    // What a process that goes wrong tells may be any number.
-    let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
+/// Sums over all processes. Memory from a pool counts as anonymous and huge.
+fn figures(processes: &[ProcessStats], pooled: Option<&Pooled>) -> AdviceFigures {
+    // Saturating, because a faulty process may write any number.
+    let sum = |of: fn(&ProcessStats) -> u64| processes.iter().map(of).fold(0, u64::saturating_add);
     let pool_bytes = pooled.map_or(0, |pooled| pooled.figures.pool_bytes_peak);
-    let huge = sum(|told| told.huge_bytes_peak).saturating_add(pool_bytes);
-    let anonymous = sum(|told| told.anonymous_bytes_peak).saturating_add(pool_bytes);
+    let huge = sum(|process| process.huge_bytes_peak).saturating_add(pool_bytes);
+    let anonymous = sum(|process| process.anonymous_bytes_peak).saturating_add(pool_bytes);
     AdviceFigures {
         huge_share: (anonymous > 0).then(|| huge as f64 / anonymous as f64),
-        promoted: sum(|told| told.promoted),
-        demoted: sum(|told| told.demoted),
-        populated_bytes: sum(|told| told.populated_bytes),
-        decisions: sum(|told| told.decisions),
-        cpu_seconds: told
+        promoted: sum(|process| process.promoted),
+        demoted: sum(|process| process.demoted),
+        populated_bytes: sum(|process| process.populated_bytes),
+        decisions: sum(|process| process.decisions),
+        cpu_seconds: processes
             .iter()
-            .map(|told| told.cpu_seconds)
+            .map(|process| process.cpu_seconds)
             .chain(pooled.and_then(|pooled| pooled.zeroing_cpu_seconds))
             .fold(0.0, |sum, more| sum + more),
     }
@@ -103,7 +103,7 @@ fn figures(told: &[Told], pooled: Option<&Pooled>) -> AdviceFigures {
 /// Runs the command to its end.
 ///
 /// # Errors
-/// A sentence if there is no such pool, if the command cannot be started, or if what is to be kept of it has no place.
+/// A sentence if the pool does not exist, if the command cannot be started, or if the record cannot be created.
 pub fn run(options: &Options, begun: Instant) -> anyhow::Result<Ran> {
     let pre_zeroed = options.pool.as_deref().map(free_pages).transpose()?.unwrap_or(0);
     let rank = Rank::find().filter(|_| Launcher::of(&options.command).is_none());
@@ -111,7 +111,7 @@ pub fn run(options: &Options, begun: Instant) -> anyhow::Result<Ran> {
     let kept = options.record.as_deref().map(keep).transpose()?;
     let folder = PerhapsSpool::create("bursar-advice-");
     let state = State { pre_zeroed, ..costs::state() };
-    let costs = costs::calibrated(costs::ON_THE_WAY);
+    let costs = costs::calibrated(costs::BEFORE_A_RUN);
     let plan = match options.huge_pages {
         Some(Bytes(most)) => Plan::within(most / HUGE_BYTES, &options.profile, &costs, &state),
         None => Plan::of(&options.profile, &costs, &state),
@@ -122,48 +122,48 @@ pub fn run(options: &Options, begun: Instant) -> anyhow::Result<Ran> {
     variables.extend(serving.iter().flat_map(Serving::variables));
     let inside = inside::run(&options.command, Purpose::Advise, variables, &folder, begun, None)?;
     let served = serving.map(Serving::end);
-    let (told, mut notes) = inside::told(folder.path(), "advice.", Told::read);
+    let (processes, mut notes) = inside::told(folder.path(), "advice.", ProcessStats::read);
     notes.extend(served.iter().flat_map(|served| served.notes.clone()));
-    let has_told = !told.is_empty() || served.as_ref().is_some_and(|served| !served.told.is_empty());
-    let without = inside.why_without(&options.command, Purpose::Advise, has_told);
+    let has_stats = !processes.is_empty() || served.as_ref().is_some_and(|served| !served.told.is_empty());
+    let without = inside.why_without(&options.command, Purpose::Advise, has_stats);
     let pooled = options.pool.as_deref().zip(served).map(|(name, served)| Pooled {
         name: name.into(),
         figures: Figures::sum(&served.told),
         zeroing_cpu_seconds: served.zeroing_cpu_seconds,
     });
-    let figures = figures(&told, pooled.as_ref());
-    Ok(Ran { rank, without, inside, told, notes, figures, pooled, kept })
+    let figures = figures(&processes, pooled.as_ref());
+    Ok(Ran { rank, without, inside, processes, notes, figures, pooled, kept })
 }
 
-/// Huge pages of a pool that nobody has.
+/// Free huge pages of a pool.
 fn free_pages(name: &str) -> anyhow::Result<u64> {
     serving::check(name)?;
     let pool = manage::status(&Directory::of(name)?)?.whole;
-    // Who may not ask the broker may take what there is all the same.
+    // Without the right to ask the broker, assume that all pages are free: the pool may be used all the same.
     Ok(pool.free_bytes.unwrap_or(pool.bytes) / HUGE_BYTES)
 }
 
 impl Ran {
-    /// What bursar ends with.
+    /// The exit status of bursar.
     pub fn status(&self) -> Status {
         self.inside.status()
     }
 
-    /// One line for people, and more where something was not as it was meant to be.
+    /// One line for people, and more lines about anything unexpected.
     pub fn summary(&self) -> Vec<String> {
-        let Ran { inside, figures, told, .. } = self;
+        let Ran { inside, figures, processes, .. } = self;
         let pooled = self.pooled.as_ref();
         let run = match inside.page_faults {
             Some(faults) => format!("{faults} page faults in {}", seconds(inside.wall_seconds)),
             None => format!("ran for {}", seconds(inside.wall_seconds)),
         };
-        let advised = told.iter().map(|told| told.advised_bytes).fold(0, u64::saturating_add);
+        let advised = processes.iter().map(|process| process.advised_bytes).fold(0, u64::saturating_add);
         let mut did = Vec::new();
         if let Some(Pooled { name, figures, .. }) = pooled.filter(|pooled| pooled.figures.served_bytes > 0) {
             did.push(from_pool(name, figures));
         }
         if figures.populated_bytes > 0 {
-            let helpers: f64 = told.iter().map(|told| told.cpu_seconds).sum();
+            let helpers: f64 = processes.iter().map(|process| process.cpu_seconds).sum();
             let populated = Bytes(figures.populated_bytes);
             did.push(format!("{populated} populated ahead in {} of a helper's time", seconds(helpers)));
         }
@@ -178,9 +178,12 @@ impl Ran {
         lines.extend(pooled.and_then(|pooled| too_small(&pooled.figures)));
         lines.extend(pooled.and_then(|pooled| unwritten(&pooled.figures)));
         lines.extend(pooled.and_then(|pooled| copied(&pooled.figures)));
-        let sum = |of: fn(&Told) -> u64| told.iter().map(of).fold(0, u64::saturating_add);
-        let (matched, unmatched, others) =
-            (sum(|told| told.rules_matched), sum(|told| told.rules_unmatched), sum(|told| told.rules_of_others));
+        let sum = |of: fn(&ProcessStats) -> u64| processes.iter().map(of).fold(0, u64::saturating_add);
+        let (matched, unmatched, others) = (
+            sum(|process| process.rules_matched),
+            sum(|process| process.rules_unmatched),
+            sum(|process| process.rules_of_others),
+        );
         if matched == 0 && unmatched > 0 {
             lines.push("no range of the profile was met: the program may do something else this time".into());
         } else if unmatched > 0 {
@@ -192,7 +195,7 @@ impl Ran {
              bursar advise profile makes one of this build"
             ));
         }
-        let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
+        let alone = |why| processes.iter().filter(|process| process.left_alone == Some(why)).count();
         let kinds = [
             (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
             (LeftAlone::Libc, "with a libc that is not known"),
@@ -204,12 +207,12 @@ impl Ran {
         lines
     }
 
-    /// The decisions, by process the last of each.
+    /// The last decisions of each process.
     fn explained(&self) -> Vec<&Explained> {
-        self.told.iter().flat_map(|told| &told.last).map(|told| &told.explained).collect()
+        self.processes.iter().flat_map(|process| &process.last).map(|decision| &decision.explained).collect()
     }
 
-    /// Ends the record, if one is kept.
+    /// Completes the record, if one is written.
     ///
     /// # Errors
     /// A sentence if it cannot be written.
@@ -220,7 +223,7 @@ impl Ran {
         kept.end(self.inside.exit, self.inside.wall_seconds, advice)
     }
 
-    /// In figures.
+    /// The contents of `--stats`.
     pub fn stats(&self) -> Stats<'_> {
         Stats {
             figures: &self.figures,
@@ -230,7 +233,7 @@ impl Ran {
             page_faults: self.inside.page_faults,
             pool: self.pooled.as_ref(),
             explained: self.explained(),
-            processes: &self.told,
+            processes: &self.processes,
         }
     }
 }

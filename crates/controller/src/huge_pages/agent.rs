@@ -1,4 +1,4 @@
-//! An agent that makes huge pages of what a running program uses much, and splits those that it does not.
+//! An agent that turns hot memory of a running program into huge pages, and splits huge pages that it does not use.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,58 +15,58 @@ use track::regions::{Error, Region, Regions};
 use super::choose::{self, Choice};
 use super::costs;
 
-/// The most that looking may take of one processor.
-pub const LOOKING: f64 = 0.01;
-/// While regions are known that wait for their huge pages; and the most that all may.
-const LOOKING_BESIDE: f64 = 0.005;
-const ALL: f64 = 0.019;
-/// What the machine is like, and what memory is called, is asked for so often.
-const ASKED_EVERY: Duration = Duration::from_secs(5);
-/// Before this Linux, a huge page that is split keeps the memory of its zero pages.
-const GIVES_ZEROES_BACK: (u32, u32) = (6, 12);
-/// Decisions that are told.
-const MOST_EXPLAINED: usize = 1000;
-/// Why a hot region is left alone of which the program has little.
+/// The most that scans may cost, as a share of one processor.
+pub const SCAN_SHARE: f64 = 0.01;
+/// The same while known regions wait for their huge pages; and the most for scans and actions together.
+const SCAN_SHARE_WHILE_WAITING: f64 = 0.005;
+const TOTAL_SHARE: f64 = 0.019;
+/// How often the state of the machine and the names of memory are read.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
+/// Before this version of Linux, splitting a huge page does not free its zero pages.
+const SPLIT_FREES_ZEROES: (u32, u32) = (6, 12);
+/// Maximum number of decisions reported.
+const MAX_EXPLAINED: usize = 1000;
+/// Why a hot region is left alone if few of its pages are present.
 const WOULD_GROW: &str = "it would make the program's memory more than a tenth larger";
-/// Huge pages that are read for zeroes in a round: each takes some tenths of a millisecond.
-const MOST_READ: usize = 8;
+/// Huge pages read for zeroes in a round; each takes some tenths of a millisecond.
+const MAX_READ: usize = 8;
 
-/// How it advises.
+/// Settings of the agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// From one decision to the next.
+    /// Time between decisions.
     pub interval: Duration,
-    /// The most huge pages that are made or split in a second.
+    /// The most huge pages made or split per second.
     pub rate: u32,
     /// Decide, and do nothing.
     pub dry_run: bool,
 }
 
-/// What it came to.
+/// What the agent did.
 #[derive(Debug, Default, Serialize)]
 pub struct Stats {
-    /// Of what was anonymous at most, how much was huge at most, this while; `None`: nothing was there.
+    /// Peak of huge memory over peak of anonymous memory during this run; `None`: there was no memory.
     huge_share: Option<f64>,
     promoted: u64,
     demoted: u64,
-    /// Regions that were decided about, each round.
+    /// Decisions about regions, summed over rounds.
     decisions: u64,
-    /// Why regions that were to be made huge or split were not, and how many.
+    /// Why regions were not promoted or split after all, and how many.
     refused: BTreeMap<&'static str, u64>,
-    /// Of the agent.
+    /// CPU time of the agent.
     cpu_seconds: f64,
-    /// Of one processor.
+    /// Average share of one processor.
     agent_share: f64,
-    /// What clearing bits took the processes, estimated.
+    /// Estimated cost of clears to the processes.
     disturbed_seconds: f64,
     dry_run: bool,
-    /// How long it advised.
+    /// How long the agent ran.
     pub wall_seconds: f64,
     explained: Vec<Explained>,
 }
 
 impl Stats {
-    /// For people.
+    /// Lines for people.
     pub fn summary(&self) -> Vec<String> {
         let would = if self.dry_run { "would have been " } else { "" };
         let mut lines = vec![format!(
@@ -83,7 +83,7 @@ impl Stats {
         lines
     }
 
-    /// For a record.
+    /// The same for a record.
     pub fn advice(&self) -> Advice {
         let figures = AdviceFigures {
             huge_share: self.huge_share,
@@ -101,53 +101,53 @@ struct Process {
     start: u64,
     /// `None`: it has just ended.
     advised: Option<Advised>,
-    /// What its mappings are called, and when that was asked for.
+    /// Its mappings with their names, and when they were read.
     areas: Vec<Area>,
     named: Option<Instant>,
     growth: Growth,
 }
 
-/// Advises about what runs already.
+/// Advises running programs.
 pub struct Agent {
     settings: Settings,
     regions: Regions,
     costs: Costs,
     history: History,
-    /// When it was asked for; what was promoted since is taken off.
+    /// When the state was read, and the state; promotions since then are subtracted.
     state: (Instant, State),
-    /// By number.
+    /// By PID.
     processes: BTreeMap<i32, Process>,
     stats: Stats,
-    /// The last decision about regions that were left alone.
-    left: BTreeMap<(i32, u64), (f64, Estimate)>,
+    /// The last estimate for regions that were left alone.
+    left_alone: BTreeMap<(i32, u64), (f64, Estimate)>,
     huge_peak: u64,
     anonymous_peak: u64,
-    /// When it was, and how much processor time was used then.
+    /// Time of the start, and the CPU time used by then.
     began: (Instant, Duration),
 }
 
 impl Agent {
-    /// Of what is looked at at [`LOOKING`].
+    /// Creates an agent for regions scanned at [`SCAN_SHARE`].
     pub fn of(regions: Regions, settings: Settings) -> Agent {
         Agent {
             settings,
             regions,
-            costs: costs::calibrated(costs::ON_THE_WAY),
+            costs: costs::calibrated(costs::BEFORE_A_RUN),
             history: History::of(Duration::from_secs_f64(State::HORIZON_SECONDS)),
             state: (Instant::now(), costs::state()),
             processes: BTreeMap::new(),
             stats: Stats { dry_run: settings.dry_run, ..Stats::default() },
-            left: BTreeMap::new(),
+            left_alone: BTreeMap::new(),
             huge_peak: 0,
             anonymous_peak: 0,
             began: (Instant::now(), own_cpu()),
         }
     }
 
-    /// Advises until nothing is there any more, or it is over; `is_over` is told how long it has advised.
+    /// Advises until all processes have ended or `is_over` returns true. `is_over` gets the time since the start.
     ///
     /// # Errors
-    /// It may not be looked at any more.
+    /// The processes may no longer be scanned.
     pub fn advise(mut self, is_over: &dyn Fn(Duration) -> bool) -> Result<Stats, Error> {
         let (began, cpu) = self.began;
         let is_over = || is_over(began.elapsed());
@@ -163,17 +163,17 @@ impl Agent {
         Ok(self.end())
     }
 
-    /// Decides about all regions, and does what is worth it, as far as the processor time goes that it may take.
+    /// Decides about all regions, and acts on decisions as far as the CPU time limit allows.
     fn act(&mut self) {
         let now = Instant::now();
-        // What was not taken so far may be: most huge pages are made soon after the start.
+        // Unused CPU time carries over, because most huge pages are made soon after the start.
         let (began, cpu) = self.began;
-        let may_go_on = || own_cpu() - cpu < began.elapsed().mul_f64(ALL);
+        let may_go_on = || own_cpu() - cpu < began.elapsed().mul_f64(TOTAL_SHARE);
         self.history.forget(now);
         self.follow();
         let known = self.regions.known(self.costs.last_cache_bytes);
-        self.weigh(&known);
-        if self.state.0.elapsed() > ASKED_EVERY {
+        self.update_peaks(&known);
+        if self.state.0.elapsed() > REFRESH_INTERVAL {
             self.state = (now, costs::state());
         }
         let state = self.state.1.clone();
@@ -185,7 +185,7 @@ impl Agent {
         let mut are_waiting = false;
         for Choice { region, estimate } in &choices {
             if estimate.net_ns() <= 0.0 {
-                self.left.insert((region.pid, region.start), (self.seconds(region.pid), estimate.clone()));
+                self.left_alone.insert((region.pid, region.start), (self.seconds(region.pid), estimate.clone()));
             } else if left > 0 && may_go_on() {
                 left -= 1;
                 self.promote(region, &state, now);
@@ -193,13 +193,13 @@ impl Agent {
                 are_waiting = true;
             }
         }
-        self.regions.look_at_most(if are_waiting { LOOKING_BESIDE } else { LOOKING });
-        if procfs::kernel_version() < GIVES_ZEROES_BACK {
+        self.regions.set_overhead(if are_waiting { SCAN_SHARE_WHILE_WAITING } else { SCAN_SHARE });
+        if procfs::kernel_version() < SPLIT_FREES_ZEROES {
             return;
         }
         let horizon = Duration::from_secs_f64(state.horizon_seconds);
         let is_cold = |region: &&&Region| region.is_huge && region.rounds >= choose::ROUNDS && region.idle >= horizon;
-        for region in free.iter().filter(is_cold).take(MOST_READ) {
+        for region in free.iter().filter(is_cold).take(MAX_READ) {
             if left > 0 && may_go_on() {
                 left -= 1;
                 self.demote(region, &state, now);
@@ -207,21 +207,22 @@ impl Agent {
         }
     }
 
-    /// What is there now decides: the region was looked at by a sample.
+    /// Decides by the pages present now, because scans only see a sample of the region.
     fn promote(&mut self, region: &Region, state: &State, now: Instant) {
         let Some((present, false)) = self.regions.present(region.pid, region.start) else { return };
         let estimate = choose::promotion(region, present, state, &self.costs);
         if estimate.net_ns() <= 0.0 {
-            self.left.insert((region.pid, region.start), (self.seconds(region.pid), estimate));
+            self.left_alone.insert((region.pid, region.start), (self.seconds(region.pid), estimate));
             return;
         }
         let why = format!("{:.0} accesses per second miss the TLB", region.misses_per_second);
         if !self.may_grow(region.pid, present) {
             self.history.done(region.pid, region.start, now);
             *self.stats.refused.entry(WOULD_GROW).or_default() += 1;
-            let told = self.explained(region.pid, region.start, "leave", format!("{why}, but {WOULD_GROW}"), &estimate);
-            if self.stats.explained.len() < MOST_EXPLAINED {
-                self.stats.explained.push(told);
+            let explained =
+                self.explained(region.pid, region.start, "leave", format!("{why}, but {WOULD_GROW}"), &estimate);
+            if self.stats.explained.len() < MAX_EXPLAINED {
+                self.stats.explained.push(explained);
             }
             return;
         }
@@ -235,7 +236,7 @@ impl Agent {
             state.free_huge = state.free_huge.saturating_sub(1);
             state.free_bytes = state.free_bytes.saturating_sub(HUGE_BYTES);
         }
-        self.tell(region, "promote", why, estimate, done, now);
+        self.note(region, "promote", why, estimate, done, now);
     }
 
     fn demote(&mut self, region: &Region, state: &State, now: Instant) {
@@ -245,7 +246,7 @@ impl Agent {
         let estimate = choose::demotion(zero, state, &self.costs);
         if estimate.net_ns() <= 0.0 {
             self.history.done(region.pid, region.start, now);
-            self.left.insert((region.pid, region.start), (self.seconds(region.pid), estimate));
+            self.left_alone.insert((region.pid, region.start), (self.seconds(region.pid), estimate));
             return;
         }
         let done = self.carry_out(region, |advised| advised.split(region.start));
@@ -254,17 +255,17 @@ impl Agent {
         if let (Ok(()), Some(process)) = (&done, self.processes.get_mut(&region.pid)) {
             process.growth.demoted(zero);
         }
-        self.tell(region, "demote", why, estimate, done, now);
+        self.note(region, "demote", why, estimate, done, now);
     }
 
-    /// What is read of a process that has just ended is nothing, and so is what it may have.
+    /// For a process that has just ended this returns false, because no memory can be read.
     fn may_grow(&self, pid: i32, present_pages: u64) -> bool {
         let anonymous = procfs::status(pid).ok().and_then(|status| status.rss_anon).unwrap_or(0);
         let growth = self.processes.get(&pid).map(|process| process.growth).unwrap_or_default();
         growth.allows(present_pages, anonymous / procfs::page_bytes())
     }
 
-    /// Nothing in a dry run.
+    /// Does nothing in a dry run.
     fn carry_out(&self, region: &Region, act: impl Fn(&Advised) -> Result<(), Refusal>) -> Result<(), Refusal> {
         match self.processes.get(&region.pid).and_then(|process| process.advised.as_ref()) {
             _ if self.settings.dry_run => Ok(()),
@@ -273,7 +274,7 @@ impl Agent {
         }
     }
 
-    fn tell(
+    fn note(
         &mut self,
         region: &Region,
         action: &str,
@@ -283,16 +284,16 @@ impl Agent {
         now: Instant,
     ) {
         self.history.done(region.pid, region.start, now);
-        self.left.remove(&(region.pid, region.start));
-        let told = match done {
+        self.left_alone.remove(&(region.pid, region.start));
+        let explained = match done {
             Ok(()) => self.explained(region.pid, region.start, action, why, &estimate),
             Err(refusal) => {
                 *self.stats.refused.entry(refusal.why()).or_default() += 1;
                 self.explained(region.pid, region.start, "leave", format!("{why}, but {}", refusal.why()), &estimate)
             }
         };
-        if self.stats.explained.len() < MOST_EXPLAINED {
-            self.stats.explained.push(told);
+        if self.stats.explained.len() < MAX_EXPLAINED {
+            self.stats.explained.push(explained);
         }
     }
 
@@ -319,17 +320,17 @@ impl Agent {
         }
     }
 
-    /// Since the process began.
+    /// Seconds since the process began.
     fn seconds(&self, pid: i32) -> f64 {
         let start = self.processes.get(&pid).map_or(0, |process| process.start);
         (procfs::monotonic_ns() as f64 / 1e9 - procfs::start_seconds(start)).max(0.0)
     }
 
-    /// Processes that came and went.
+    /// Updates the list of processes.
     fn follow(&mut self) {
         let living: BTreeMap<i32, u64> = self.regions.processes().collect();
         self.processes.retain(|pid, process| living.get(pid) == Some(&process.start));
-        self.left.retain(|(pid, _), _| living.contains_key(pid));
+        self.left_alone.retain(|(pid, _), _| living.contains_key(pid));
         for (pid, start) in living {
             let new = || Process {
                 start,
@@ -339,12 +340,12 @@ impl Agent {
                 growth: Growth::default(),
             };
             let process = self.processes.entry(pid).or_insert_with(new);
-            if process.named.is_some_and(|named| named.elapsed() < ASKED_EVERY) {
+            if process.named.is_some_and(|named| named.elapsed() < REFRESH_INTERVAL) {
                 continue;
             }
             process.named = Some(Instant::now());
             let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-            // Of a process that has just ended, names from before are as good.
+            // For a process that has just ended, the old names are as good.
             let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { continue };
             if let Ok(areas) = maps::read(&text, &executable.to_string_lossy(), |_| None) {
                 process.areas = areas;
@@ -352,7 +353,7 @@ impl Agent {
         }
     }
 
-    fn weigh(&mut self, known: &[Region]) {
+    fn update_peaks(&mut self, known: &[Region]) {
         let huge = known.iter().filter(|region| region.is_huge).count() as u64 * HUGE_BYTES;
         let anonymous = self.processes.keys().filter_map(|pid| procfs::status(*pid).ok()?.rss_anon).sum::<u64>();
         self.huge_peak = self.huge_peak.max(huge);
@@ -360,11 +361,11 @@ impl Agent {
     }
 
     fn end(mut self) -> Stats {
-        let left = std::mem::take(&mut self.left);
-        let room = MOST_EXPLAINED - self.stats.explained.len();
+        let left = std::mem::take(&mut self.left_alone);
+        let room = MAX_EXPLAINED - self.stats.explained.len();
         for ((pid, region), (seconds, estimate)) in left.into_iter().take(room) {
-            let told = self.explained(pid, region, "leave", "not worth it".into(), &estimate);
-            self.stats.explained.push(Explained { seconds, ..told });
+            let explained = self.explained(pid, region, "leave", "not worth it".into(), &estimate);
+            self.stats.explained.push(Explained { seconds, ..explained });
         }
         let stats = &mut self.stats;
         stats.huge_share = (self.anonymous_peak > 0).then(|| self.huge_peak as f64 / self.anonymous_peak as f64);

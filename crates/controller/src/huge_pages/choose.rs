@@ -1,22 +1,22 @@
-//! Which regions are to become huge pages, and which none any more.
+//! Which regions to promote to huge pages, and which huge pages to split.
 
 use advise::{Action, Costs, Estimate, HUGE_BYTES, PAGES_PER_HUGE, Range, State, estimate};
 use track::regions::Region;
 
 use super::walks::walks;
 
-/// Rounds that must have looked at a region before it is decided about: one may have met a moment.
+/// Rounds that must have scanned a region before a decision: one round may have caught an unusual moment.
 pub const ROUNDS: u32 = 3;
 
-/// A region, and what making it a huge page costs and brings.
+/// A region, with the cost and benefit of making it a huge page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice<'a> {
     pub region: &'a Region,
     pub estimate: Estimate,
 }
 
-/// All regions of pages of 4 KiB, best first; those that are not worth it are at the end. Huge pages that are free go to the
-/// best of them.
+/// All regions of 4 KiB pages, best first; those not worth a huge page are last. Free huge pages go to the best
+/// regions.
 pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, costs: &Costs) -> Vec<Choice<'a>> {
     let mut choices: Vec<Choice> = regions
         .filter(|region| !region.is_huge && region.rounds >= ROUNDS)
@@ -32,16 +32,17 @@ pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, 
     choices
 }
 
-/// What making a region a huge page costs and brings at least, if so many of its pages are there: of many regions that are looked at
-/// again and again, chance makes some look hot, and what was made huge is not looked at any more.
+/// Cost and least benefit of making a region a huge page if `present_pages` of its pages are present. The lower bound
+/// is used because among many regions scanned again and again some look hot by chance, and a region made huge is not
+/// scanned any more.
 pub fn promotion(region: &Region, present_pages: u64, state: &State, costs: &Costs) -> Estimate {
     let misses_per_second = Some(region.misses_per_second * region.sure);
     let range = Range { present_pages, misses_per_second, walks: walks(region), ..Range::of_bytes(HUGE_BYTES) };
     estimate(Action::Promote, &range, state, costs)
 }
 
-/// What splitting a huge page costs and brings that was not accessed for as long as a decision is of use, and of which so many pages
-/// are zero: it is taken not to be for as long again.
+/// Cost and benefit of splitting a huge page that was idle for the horizon of a decision, of which `zero_pages` are
+/// zero. It is taken to stay idle for as long again.
 pub fn demotion(zero_pages: u64, state: &State, costs: &Costs) -> Estimate {
     let range = Range {
         present_pages: PAGES_PER_HUGE,
@@ -85,33 +86,33 @@ mod tests {
     }
 
     #[test]
-    fn the_hottest_is_first_and_what_is_cold_is_not_worth_it() {
+    fn the_hottest_is_first_and_cold_regions_are_left_alone() {
         let regions = [region(1, 1e4), region(2, 0.0), region(3, 1e5), region(4, 100.0)];
         assert_eq!(worth(&regions, 100), [3, 1]);
     }
 
     #[test]
-    fn what_may_be_chance_is_not_worth_it() {
+    fn chance_accesses_are_not_worth_a_huge_page() {
         let chance = Region { sure: 0.01, ..region(1, 1e4) };
         assert_eq!(worth(&[chance], 100), [0; 0]);
     }
 
     #[test]
-    fn the_huge_pages_that_are_free_go_to_the_best() {
+    fn free_huge_pages_go_to_the_best_regions() {
         let regions = [region(1, 1e4), region(2, 2e4), region(3, 1e5)];
         assert_eq!(worth(&regions, 2), [3, 2]);
         assert_eq!(worth(&regions, 0), [0; 0]);
     }
 
     #[test]
-    fn what_was_looked_at_once_waits_and_what_is_huge_stays() {
+    fn regions_scanned_once_wait_and_huge_ones_stay() {
         let once = Region { rounds: 1, ..region(1, 1e6) };
         let huge = Region { is_huge: true, ..region(2, 1e6) };
         assert_eq!(worth(&[once, huge], 100), [0; 0]);
     }
 
     #[test]
-    fn a_region_of_which_little_is_there_must_be_hotter_for_its_memory() {
+    fn a_sparse_region_must_be_hotter() {
         let sparse = Region { present_pages: 8, ..region(1, 1e4) };
         assert_eq!(worth(std::slice::from_ref(&sparse), 100), [0; 0]);
         assert_eq!(worth(&[Region { misses_per_second: 1e5, ..sparse }], 100), [1]);

@@ -1,11 +1,11 @@
-//! What managing memory costs on this machine, for people.
+//! Costs of memory management on this machine, as text.
 
 use anyhow::Context;
 use model::Bytes;
 
 use super::costs::Calibrated;
 
-/// What each is, by its name in [`model::Costs`].
+/// Description of each cost, by its name in [`model::Costs`].
 const NAMES: [(&str, &str); 20] = [
     ("base_fault_ns", "a fault that gives 4 KiB"),
     ("huge_fault_ns", "a fault that gives a huge page"),
@@ -32,10 +32,10 @@ const NAMES: [(&str, &str); 20] = [
     ("page_in_ns", "and in again"),
 ];
 
-/// A line for each cost, with why it is assumed, if it is.
+/// A line for each cost, with the reason if it is assumed.
 ///
 /// # Errors
-/// If the costs have no name in JSON.
+/// The costs cannot be converted to JSON.
 pub fn cost_lines(calibrated: &Calibrated) -> anyhow::Result<Vec<String>> {
     let costs = serde_json::to_value(&calibrated.costs).context("the costs could not be printed")?;
     let why = |name: &str| {

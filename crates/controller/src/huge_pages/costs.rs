@@ -1,4 +1,4 @@
-//! What managing memory costs on this machine, measured once and remembered.
+//! Costs of memory management on this machine, measured once and remembered.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,41 +12,42 @@ use model::Costs;
 use serde::{Deserialize, Serialize};
 use session::say::tell;
 
-/// What is remembered, and printed as JSON.
+/// The remembered costs; also printed as JSON.
 #[derive(Serialize, Deserialize)]
 pub struct Calibrated {
-    /// Of this start of the machine.
+    /// Identifies the boot in which they were measured.
     boot_id: String,
     kernel: String,
-    /// What each costs.
+    /// The costs.
     pub costs: Costs,
-    /// Others ran meanwhile, which makes memory slower than it is: they hold until the machine is idle.
+    /// Other programs ran during the measurement and made memory slower. Such costs are valid until the machine is
+    /// idle.
     #[serde(default)]
     pub beside_others: bool,
-    /// Names of those that could not be measured, and why.
+    /// Costs that could not be measured, with the reason.
     pub assumed: Vec<(String, String)>,
 }
 
 impl Calibrated {
-    fn holds(&self, boot_id: &str, kernel: &str, is_idle: impl FnOnce() -> bool) -> bool {
+    fn is_valid(&self, boot_id: &str, kernel: &str, is_idle: impl FnOnce() -> bool) -> bool {
         self.boot_id == boot_id && self.kernel == kernel && !(self.beside_others && is_idle())
     }
 }
 
-/// Who asks for the costs waits for them.
-pub const ASKED: Duration = Duration::from_secs(10);
-/// A program that is to start does not.
-pub const ON_THE_WAY: Duration = Duration::from_millis(400);
+/// Time limit when the user asked for the costs.
+pub const ON_REQUEST: Duration = Duration::from_secs(10);
+/// Time limit before a program starts.
+pub const BEFORE_A_RUN: Duration = Duration::from_millis(400);
 
-/// Others that use so much of all processors disturb.
-const OTHERS: f64 = 0.125;
+/// Other programs disturb the measurement if they use this share of all processors.
+const OTHERS_SHARE: f64 = 0.125;
 
-/// The costs of this machine: as measured since it was started, else measured now, as far as it can be in so long.
+/// The costs of this machine: as remembered since its boot, or else measured now within `longest`.
 pub fn calibrated(longest: Duration) -> Costs {
     remembered().unwrap_or_else(|| measured(longest)).costs
 }
 
-/// This machine at this moment.
+/// State of this machine at this moment.
 pub fn state() -> State {
     State {
         free_huge: buddyinfo::free_huge().unwrap_or(0),
@@ -56,7 +57,7 @@ pub fn state() -> State {
     }
 }
 
-/// Measured now, and remembered if all of it could be.
+/// Measures now, and remembers the costs if the measurement is complete.
 pub fn measured(longest: Duration) -> Calibrated {
     let was_idle = is_idle();
     let calibrate::Calibration { costs, assumed, complete } = calibrate::measure(longest);
@@ -71,20 +72,20 @@ pub fn measured(longest: Duration) -> Calibrated {
     calibrated
 }
 
-/// As measured since this machine was started.
+/// The costs as measured since this machine was booted.
 pub fn remembered() -> Option<Calibrated> {
     let text = std::fs::read(file().ok()?).ok()?;
     let calibrated: Calibrated = serde_json::from_slice(&text).ok()?;
-    calibrated.holds(&procfs::boot_id().ok()?, &procfs::kernel_release(), is_idle).then_some(calibrated)
+    calibrated.is_valid(&procfs::boot_id().ok()?, &procfs::kernel_release(), is_idle).then_some(calibrated)
 }
 
-/// Nobody else runs, or few on a large machine.
+/// Whether other programs use little of the processors.
 fn is_idle() -> bool {
     let all = thread::available_parallelism().map_or(1, usize::from) as f64;
-    all - 1.0 - idle::processors() <= OTHERS * all
+    all - 1.0 - idle::processors() <= OTHERS_SHARE * all
 }
 
-/// Whole or not at all: another bursar may read it meanwhile.
+/// Replaces the file atomically: another bursar may read it meanwhile.
 fn remember(calibrated: &Calibrated) -> anyhow::Result<()> {
     let path = file()?;
     let (folder, name) = Folder::of(&path)?;
@@ -94,7 +95,7 @@ fn remember(calibrated: &Calibrated) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// In the folder that the library within programs is unpacked to.
+/// In the folder to which the library for programs is unpacked.
 fn file() -> anyhow::Result<PathBuf> {
     Ok(job::preload::cache_folder()?.join("costs.json"))
 }
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_measured_beside_others_holds_until_the_machine_is_idle() {
+    fn costs_measured_beside_others_hold_until_idle() {
         let measured = |beside_others| Calibrated {
             boot_id: "this".into(),
             kernel: "6.18".into(),
@@ -112,10 +113,11 @@ mod tests {
             beside_others,
             assumed: Vec::new(),
         };
-        assert!(measured(true).holds("this", "6.18", || false) && !measured(true).holds("this", "6.18", || true));
-        assert!(measured(false).holds("this", "6.18", || panic!("nobody need look")));
+        assert!(measured(true).is_valid("this", "6.18", || false) && !measured(true).is_valid("this", "6.18", || true));
+        assert!(measured(false).is_valid("this", "6.18", || panic!("idleness need not be checked")));
         assert!(
-            !measured(false).holds("another", "6.18", || false) && !measured(false).holds("this", "6.12", || false)
+            !measured(false).is_valid("another", "6.18", || false)
+                && !measured(false).is_valid("this", "6.12", || false)
         );
     }
 }

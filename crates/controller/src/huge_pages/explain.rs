@@ -1,4 +1,4 @@
-//! What was decided in a run of `bursar advise`, as it wrote it by `--stats`.
+//! The decisions of a run of `bursar advise`, read from its `--stats`.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,16 +9,16 @@ use history::input::{is_dash, name, read};
 use model::Explained;
 use serde::Deserialize;
 
-/// What is asked of the figures of a run.
+/// The part of the statistics that is needed.
 #[derive(Deserialize)]
 struct Stats {
     explained: Vec<Explained>,
 }
 
-/// The decisions in what `--stats` wrote; `None`: it is something else, such as a record.
+/// The decisions in a `--stats` file; `None`: the file is something else, such as a record.
 ///
 /// # Errors
-/// Standard input that is something else, for nothing else is read from there.
+/// Standard input that is not a `--stats` file, since nothing else is read from there.
 pub fn of_stats(path: &Path) -> anyhow::Result<Option<Vec<Explained>>> {
     if !is_dash(path) && !begins_as_json(path) {
         return Ok(None);
@@ -28,7 +28,7 @@ pub fn of_stats(path: &Path) -> anyhow::Result<Option<Vec<Explained>>> {
     Ok(Some(stats.explained))
 }
 
-/// A record, and anything else of any size, is told from it by one byte. A pipe would be waited for.
+/// One byte distinguishes it from a record or any other file. Pipes are not opened, since a read would block.
 fn begins_as_json(path: &Path) -> bool {
     let mut first = [0];
     path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"

@@ -1,4 +1,4 @@
-//! The record of what was advised in a run.
+//! The record of the advice in a run.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Before the run: what it shows must have a place.
+    /// Creates the record before the run.
     ///
     /// # Errors
     /// A sentence if the record cannot be written.
@@ -26,7 +26,7 @@ impl Kept {
         Ok(Kept { sink, observation })
     }
 
-    /// After the run.
+    /// Completes the record after the run.
     ///
     /// # Errors
     /// A sentence if the record cannot be written.

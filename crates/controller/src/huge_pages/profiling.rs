@@ -1,4 +1,4 @@
-//! What huge pages are worth to each part of a command's memory, by which parts it accesses.
+//! What huge pages are worth to each part of a command's memory, from scans of its accesses.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use advise::told::Told;
+use advise::stats::ProcessStats;
 use advise::touched::Touched;
 use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Trial};
 use anyhow::anyhow;
@@ -24,116 +24,117 @@ use track::regions::Regions;
 
 use super::{NEEDS, Names, Trials, costs, walks};
 
-/// From one round of looking to the next.
+/// Time between rounds of scans.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// The most that looking may take of one processor, what it takes the program included.
-const LOOKING: f64 = 0.03;
-/// After memory was filled, until most of it was looked at: by less a large program has done half of its work before it is known.
-const LOOKING_ANEW: f64 = 0.1;
-/// Fewer rounds have hardly met each region.
-const LEAST_ROUNDS: u32 = 4;
-/// Trials that are told, of those of which most was foretold.
-const MOST_TOLD: usize = 3;
-/// Regions of which all pages are asked whether they are there, in a round: each takes some tens of microseconds.
-const MOST_COUNTED: usize = 128;
+/// The most that scans may cost, as a share of one processor, including the cost to the program.
+const SCAN_SHARE: f64 = 0.03;
+/// The same after a fill phase, until most regions were scanned. With less, a large program has done half of its work
+/// before it is known.
+const SCAN_SHARE_AFTER_FILL: f64 = 0.1;
+/// With fewer rounds, most regions were hardly scanned.
+const MIN_ROUNDS: u32 = 4;
+/// Number of trials reported, those with the highest predictions.
+const MAX_REPORTED: usize = 3;
+/// Regions in which all pages are counted in a round; each takes some tens of microseconds.
+const MAX_COUNTED: usize = 128;
 
-/// What looking has come to.
+/// Results of the scans.
 #[derive(Default)]
-struct Seen {
-    /// Why it could not be seen what is accessed, or not to the end.
+struct Scanned {
+    /// Why accesses could not be scanned, or not to the end.
     blind: Option<anyhow::Error>,
     observed: Observed,
     rounds: u32,
-    /// What it took the processes, estimated.
+    /// Estimated cost to the processes.
     disturbed_seconds: f64,
-    /// The share of its cycles in which page tables were walked, where the processor counts them.
+    /// Share of its cycles spent in page walks, if the processor counts them.
     walking: Option<f64>,
-    /// What huge pages were seen to save.
+    /// Savings by huge pages as measured in trials.
     tried: Vec<Trial>,
-    /// Regions that were huge pages, of which little can be seen, at most at a time.
+    /// The most regions that were huge pages at one time; scans see little of these.
     huge: usize,
 }
 
-/// What a run of a command showed.
+/// The result of profiling a run.
 pub struct Profiled {
     /// What huge pages are worth to each part of its memory.
     pub profile: Profile,
     /// Why the command ran without bursar's library, as a sentence.
     pub without: Option<String>,
-    seen: Seen,
+    scanned: Scanned,
     inside: Inside,
-    /// Files of its processes that could not be read, as sentences.
+    /// Notes on files of its processes that could not be read, as sentences.
     notes: Vec<String>,
 }
 
-/// Runs the command to its end, and looks at its memory meanwhile.
+/// Runs the command to its end, and scans its memory meanwhile.
 ///
 /// # Errors
-/// A sentence if the command cannot be started or looked at.
+/// A sentence if the command cannot be started or scanned.
 pub fn profile(command: &[OsString], begun: Instant) -> anyhow::Result<Profiled> {
     let blind = linux::pages::available().err().map(anyhow::Error::new);
-    // What it finds is by what walks cost here.
-    let costs = costs::calibrated(if blind.is_none() { costs::ASKED } else { costs::ON_THE_WAY });
+    // Predictions depend on the cost of page walks on this machine.
+    let costs = costs::calibrated(if blind.is_none() { costs::ON_REQUEST } else { costs::BEFORE_A_RUN });
     let folder = PerhapsSpool::create("bursar-profile-");
     folder.give("plan", &Plan::observing(&costs).to_string())?;
     let variables = vec![("BURSAR_ADVICE".to_string(), folder.path().into())];
     let is_over = AtomicBool::new(false);
     let (begins, pid) = channel();
     let mut names = Names::default();
-    let (inside, seen) = thread::scope(|scope| {
+    let (inside, scanned) = thread::scope(|scope| {
         let see = || match blind {
             None => watch(pid, folder.path(), &costs, &is_over, &mut names),
-            blind => Seen { blind, ..Seen::default() },
+            blind => Scanned { blind, ..Scanned::default() },
         };
         let watching = match thread::Builder::new().spawn_scoped(scope, see) {
             Ok(watching) => watching,
             Err(error) => {
-                let refused = anyhow::Error::new(error).context("no thread to look at the command's memory can be had");
-                return (Err(refused), Ok(Seen::default()));
+                let refused = anyhow::Error::new(error).context("cannot start a thread to scan the command's memory");
+                return (Err(refused), Ok(Scanned::default()));
             }
         };
         let mut begins = Some(begins);
         let mut look = |pid| {
-            // Nobody listens any more where nothing can be seen.
+            // Without scans nobody receives this.
             let _ = begins.take().map(|begins| begins.send(pid));
         };
         let inside = inside::run(command, Purpose::Advise, variables, &folder, begun, Some(&mut look));
         is_over.store(true, Ordering::Relaxed);
         drop(begins);
-        (inside, watching.join().map_err(|_| anyhow!("looking at the command's memory failed")))
+        (inside, watching.join().map_err(|_| anyhow!("the thread that scans the command's memory failed")))
     });
-    let (inside, mut seen) = (inside?, seen?);
+    let (inside, mut scanned) = (inside?, scanned?);
     let (touched, notes) = inside::told(folder.path(), "touched.", Touched::read);
     for process in touched.iter().flatten() {
         let own = OwnNumber { pid: process.pid, namespace: process.namespace, start_ticks: process.start };
         let Some(named) = names.program(own, &process.executable) else { continue };
         let program = (named.program, named.build_id.as_deref());
         for region in &process.regions {
-            seen.observed.touched(named.number, program, &region.mapping, region.offset, region.present_pages);
+            scanned.observed.touched(named.number, program, &region.mapping, region.offset, region.present_pages);
         }
     }
-    if let Some(share) = seen.walking {
-        seen.observed.counted(share * inside.user_seconds * 1e9);
+    if let Some(share) = scanned.walking {
+        scanned.observed.counted(share * inside.user_seconds * 1e9);
     }
     let named = command.join(&OsString::from(" "));
-    let profile = seen.observed.profile(Some(&named.to_string_lossy()));
-    let (told, troubles) = inside::told(folder.path(), "advice.", Told::read);
-    let without = inside.why_without(command, Purpose::Advise, !told.is_empty());
-    Ok(Profiled { profile, without, seen, inside, notes: notes.into_iter().chain(troubles).collect() })
+    let profile = scanned.observed.profile(Some(&named.to_string_lossy()));
+    let (processes, troubles) = inside::told(folder.path(), "advice.", ProcessStats::read);
+    let without = inside.why_without(command, Purpose::Advise, !processes.is_empty());
+    Ok(Profiled { profile, without, scanned, inside, notes: notes.into_iter().chain(troubles).collect() })
 }
 
-/// Looks at the command, whose PID comes, until it is over.
-fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool, names: &mut Names) -> Seen {
-    let mut seen = Seen::default();
-    let Ok(pid) = pid.recv() else { return seen };
+/// Scans the command, whose PID arrives through `pid`, until it is over.
+fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool, names: &mut Names) -> Scanned {
+    let mut scanned = Scanned::default();
+    let Ok(pid) = pid.recv() else { return scanned };
     let is_over = || is_over.load(Ordering::Relaxed);
-    let mut regions = match Regions::of(Scope::Tree(pid), LOOKING) {
+    let mut regions = match Regions::of(Scope::Tree(pid), SCAN_SHARE) {
         Ok(regions) => regions,
         // It has ended meanwhile.
         Err(track::regions::Error::Target(track::pages::Error::NoProcess(_) | track::pages::Error::Empty(_))) => {
-            return seen;
+            return scanned;
         }
-        Err(error) => return Seen { blind: Some(error.into()), ..seen },
+        Err(error) => return Scanned { blind: Some(error.into()), ..scanned },
     };
     let mut walk_cycles = WalkCycles::of(pid);
     let mut trials = Trials::default();
@@ -143,22 +144,22 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {
-                seen.blind = Some(error.into());
+                scanned.blind = Some(error.into());
                 break;
             }
         }
-        let (told, _) = inside::told(folder, "advice.", Told::read);
-        names.look(regions.processes(), &told);
+        let (processes, _) = inside::told(folder, "advice.", ProcessStats::read);
+        names.look(regions.processes(), &processes);
         let known = regions.known(costs.last_cache_bytes);
         let long = last.elapsed().as_secs_f64();
         last = Instant::now();
-        seen.rounds += 1;
-        seen.huge = seen.huge.max(known.iter().filter(|region| region.is_huge).count());
+        scanned.rounds += 1;
+        scanned.huge = scanned.huge.max(known.iter().filter(|region| region.is_huge).count());
         for (number, region) in known.iter().enumerate().filter(|(_, region)| !region.is_huge) {
             let Some(process) = names.process(region.pid) else { continue };
             let Some((mapping, offset)) = names.of(region.pid, region.start) else { continue };
-            // Others each round; a sample tells too much or too little of what is sparse.
-            let is_next = (number + known.len() - turn % known.len()) % known.len() < MOST_COUNTED;
+            // Others each round: the sample misjudges sparse regions.
+            let is_next = (number + known.len() - turn % known.len()) % known.len() < MAX_COUNTED;
             let counted = if is_next { regions.present(region.pid, region.start) } else { None };
             let sight = Sight {
                 walks_ns: region.misses_per_second * long * walks(region).each_ns(costs),
@@ -166,36 +167,36 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
                 is_counted: counted.is_some(),
             };
             let program = (process.program, process.build_id.as_deref());
-            seen.observed.add(process.number, program, mapping, offset, sight);
+            scanned.observed.add(process.number, program, mapping, offset, sight);
         }
-        turn += MOST_COUNTED;
+        turn += MAX_COUNTED;
         let is_behind = regions.is_behind();
-        regions.look_at_most(if is_behind { LOOKING_ANEW } else { LOOKING });
-        // Before, it is not known what saves most.
+        regions.set_overhead(if is_behind { SCAN_SHARE_AFTER_FILL } else { SCAN_SHARE });
+        // Until the memory is scanned, it is not known which regions save most.
         let tried = if is_behind { None } else { trials.next(&mut regions, costs, &is_over) };
         if let Some(tried) = tried {
             for region in &tried.regions {
                 let Some(process) = names.process(tried.pid) else { break };
                 let Some((mapping, offset)) = names.of(tried.pid, *region) else { continue };
-                seen.observed.tried(process.number, mapping, offset, tried.trial.factor());
+                scanned.observed.tried(process.number, mapping, offset, tried.trial.factor());
             }
-            seen.tried.push(tried.trial);
+            scanned.tried.push(tried.trial);
         }
     }
-    seen.walking = walk_cycles.as_mut().and_then(WalkCycles::share);
-    seen.disturbed_seconds = regions.taken_seconds();
-    seen
+    scanned.walking = walk_cycles.as_mut().and_then(WalkCycles::share);
+    scanned.disturbed_seconds = regions.taken_seconds();
+    scanned
 }
 
 impl Profiled {
-    /// What bursar ends with.
+    /// The exit status of bursar.
     pub fn status(&self) -> Status {
         self.inside.status()
     }
 
-    /// In lines for people. `output`: where the profile went.
+    /// Lines for people. `output`: path of the profile.
     pub fn summary(&self, output: &Path) -> Vec<String> {
-        let Profiled { profile, seen, inside, .. } = self;
+        let Profiled { profile, scanned, inside, .. } = self;
         let ranges = || profile.programs.iter().flat_map(|program| &program.ranges);
         let regions = |range: &advise::ProfiledRange| (range.to.unwrap_or(range.from) - range.from) / HUGE_BYTES;
         let bytes = ranges().map(|range| regions(range) * HUGE_BYTES).sum();
@@ -210,17 +211,17 @@ impl Profiled {
             Bytes(touched as u64)
         );
         let saved = of_all(&|range| range.huge_ns.unwrap_or_default() as f64);
-        let looking = format!(
+        let scans = format!(
             "by {} scans that took it {}; huge pages save {} of page walks in a run of {}",
-            seen.rounds,
-            seconds(seen.disturbed_seconds),
+            scanned.rounds,
+            seconds(scanned.disturbed_seconds),
             seconds(saved / 1e9),
             seconds(inside.wall_seconds),
         );
-        let mut lines = match &seen.blind {
-            None => vec![format!("{all}, {looking}")],
+        let mut lines = match &scanned.blind {
+            None => vec![format!("{all}, {scans}")],
             Some(why) => {
-                let what = if seen.rounds > 0 { format!("{all}, {looking}") } else { all };
+                let what = if scanned.rounds > 0 { format!("{all}, {scans}") } else { all };
                 vec![what, format!("only what is touched was seen, not what is accessed often; that {NEEDS} ({why:#})")]
             }
         };
@@ -231,37 +232,35 @@ impl Profiled {
                 "huge pages for the hottest {hottest} save nine tenths of that: --huge-pages {mib}M limits huge pages to these"
             ));
         }
-        if let Some(share) = seen.walking {
+        if let Some(share) = scanned.walking {
             lines.push(format!(
                 "page tables were walked in {:.1} % of its cycles, by the processor's count",
                 100.0 * share
             ));
         }
-        let mut tried: Vec<&Trial> = seen.tried.iter().collect();
-        tried.sort_by(|one, other| other.foretold.total_cmp(&one.foretold));
-        lines.extend(tried.iter().take(MOST_TOLD).map(|trial| {
+        let mut tried: Vec<&Trial> = scanned.tried.iter().collect();
+        tried.sort_by(|one, other| other.predicted.total_cmp(&one.predicted));
+        lines.extend(tried.iter().take(MAX_REPORTED).map(|trial| {
         format!(
             "tried while it ran: huge pages for {} of it saved {:.1} % of its time, with a standard error of {:.1}; {:.1} % was predicted",
             Bytes(trial.bytes),
             100.0 * trial.middle(),
             100.0 * trial.error(),
-            100.0 * trial.foretold,
+            100.0 * trial.predicted,
         )
     }));
-        if tried.len() > MOST_TOLD {
-            lines.push(format!(
-                "so was other memory, of which less was predicted, in {} more trials",
-                tried.len() - MOST_TOLD
-            ));
+        if tried.len() > MAX_REPORTED {
+            lines
+                .push(format!("{} more trials tried other memory, with lower predictions", tried.len() - MAX_REPORTED));
         }
-        if seen.huge > 0 {
-            let huge = Bytes(seen.huge as u64 * HUGE_BYTES);
-            lines.push(format!("{huge} were huge pages already: what they are worth is not seen"));
+        if scanned.huge > 0 {
+            let huge = Bytes(scanned.huge as u64 * HUGE_BYTES);
+            lines.push(format!("{huge} were huge pages already; scans cannot measure what they are worth"));
         }
-        if seen.blind.is_none() && seen.rounds < LEAST_ROUNDS {
+        if scanned.blind.is_none() && scanned.rounds < MIN_ROUNDS {
             lines.push("it ended too soon to be seen well: give it work for some seconds".into());
-        } else if seen.blind.is_some() && bytes == 0 {
-            lines.push("nothing was told of its memory: it has no mapping of 1 MiB or more, nor such a heap or .bss, or was ended by force within a quarter of a second".into());
+        } else if scanned.blind.is_some() && bytes == 0 {
+            lines.push("no memory was reported: it has no mapping of 1 MiB or more, nor such a heap or .bss, or was ended by force within a quarter of a second".into());
         } else if bytes == 0 {
             lines
                 .push("no mapping of 4 MiB or more was seen, nor a heap or .bss of 2: there is nothing to know".into());

@@ -1,4 +1,4 @@
-//! Page walks as they are foretold from.
+//! Page walks in the form that predictions need.
 
 use advise::Walks;
 use track::regions::Region;

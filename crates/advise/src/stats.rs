@@ -1,10 +1,10 @@
-//! What the runtime within a process tells about the advice it gave (`struct advice_told` of `preload/abi.h`).
+//! Statistics that the runtime within a process writes about its advice (`struct advice_told` of `preload/abi.h`).
 
 use model::Explained;
 use runtime_abi::{ADVICE_MAGIC, AdviceAction, AdviceDecision, AdviceKind, AdviceTold, AdviceWhy};
 use serde::Serialize;
 
-/// Why a process was not advised though the runtime was in it.
+/// Why a process was not advised although the runtime was loaded in it.
 pub use runtime_abi::AdviceLeftAlone as LeftAlone;
 
 fn describe(why: AdviceWhy) -> &'static str {
@@ -18,69 +18,69 @@ fn describe(why: AdviceWhy) -> &'static str {
     }
 }
 
-/// What one process told.
+/// Statistics of one process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
-    /// The path of its program.
+pub struct ProcessStats {
+    /// Path of its program.
     pub executable: String,
-    /// Its number, in its own PID namespace.
+    /// Its PID, in its own PID namespace.
     pub pid: u64,
-    /// That of its parent.
+    /// PID of its parent.
     pub parent: u64,
     /// When it began, in clock ticks since the boot.
     #[serde(skip)]
     pub ticks: u64,
-    /// The PID namespace in which `pid` is its number; 0: not known.
+    /// The PID namespace of `pid`; 0: unknown.
     #[serde(skip)]
     pub namespace: u64,
-    /// Why nothing was advised, if nothing was.
+    /// Why nothing was advised; `None` if something was.
     pub left_alone: Option<LeftAlone>,
     /// Regions made huge pages.
     pub promoted: u64,
-    /// Huge pages that were split.
+    /// Huge pages split.
     pub demoted: u64,
-    /// Memory populated ahead.
+    /// Bytes populated ahead.
     pub populated_bytes: u64,
-    /// To be huge when they are touched.
+    /// Bytes advised to be huge at first touch.
     pub advised_bytes: u64,
-    /// Of the thread that populates.
+    /// CPU time of the thread that populates.
     pub cpu_seconds: f64,
-    /// Looked at.
+    /// Ranges considered.
     pub ranges: u64,
-    /// Not looked at, for there were too many.
+    /// Ranges not considered, because there were too many.
     pub ranges_lost: u64,
-    /// Rules of the profile that a range was found for.
+    /// Rules of the profile that matched a range.
     pub rules_matched: u64,
-    /// Rules for this program that no range was found for.
+    /// Rules for this program that matched no range.
     pub rules_unmatched: u64,
-    /// For other programs, or other builds.
+    /// Rules for other programs or other builds.
     pub rules_of_others: u64,
-    /// The most memory in huge pages.
+    /// Peak of memory in huge pages.
     pub huge_bytes_peak: u64,
-    /// The most anonymous memory.
+    /// Peak of anonymous memory.
     pub anonymous_bytes_peak: u64,
-    /// The runtime's work before the program began.
+    /// Time that the runtime took before the program began.
     pub start_seconds: f64,
-    /// How many there were.
+    /// Number of decisions.
     pub decisions: u64,
     /// The last of them.
     #[serde(skip)]
     pub last: Vec<Decision>,
 }
 
-/// A decision, and where.
+/// A decision, with its address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// Where the range begins.
+    /// First address of the range.
     pub address: u64,
-    /// What was decided, and why.
+    /// The decision, with the reason.
     pub explained: Explained,
 }
 
-const NOT_TOLD: &str = "it is not what a process under bursar advise run leaves";
+const MALFORMED: &str = "it is not what a process under bursar advise run leaves";
 const OTHER_VERSION: &str = "it was written by another version of bursar";
 
-/// A name, or the number of what a later runtime knows.
+/// A name, or the number if only a later runtime knows it.
 fn name(name: Option<&str>, number: u32) -> String {
     name.map_or_else(|| number.to_string(), Into::into)
 }
@@ -107,50 +107,50 @@ fn decision(decision: &AdviceDecision, pid: u64) -> Decision {
     Decision { address: decision.address, explained }
 }
 
-impl Told {
-    /// From the bytes of one file; `None`: the process ended before it told anything.
-    pub fn read(bytes: &[u8]) -> Result<Option<Told>, &'static str> {
+impl ProcessStats {
+    /// Reads one file; `None`: the process ended before it wrote anything.
+    pub fn read(bytes: &[u8]) -> Result<Option<ProcessStats>, &'static str> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        let rest = bytes.strip_prefix(&ADVICE_MAGIC).ok_or(NOT_TOLD)?;
+        let rest = bytes.strip_prefix(&ADVICE_MAGIC).ok_or(MALFORMED)?;
         match rest.first_chunk().map_or(0, |length| u64::from_le_bytes(*length)) {
-            0 => return Err(NOT_TOLD),
+            0 => return Err(MALFORMED),
             length if length == AdviceTold::BYTES as u64 => {}
             _ => return Err(OTHER_VERSION),
         }
-        let told = AdviceTold::read(bytes).ok_or(NOT_TOLD)?;
-        let kept = told.decision.len();
-        let last = told.decision.iter().take(told.decisions.min(kept as u64) as usize);
-        let mut last: Vec<Decision> = last.map(|one| decision(one, told.pid)).collect();
-        // Of a ring, the oldest stands where the next would.
+        let stats = AdviceTold::read(bytes).ok_or(MALFORMED)?;
+        let kept = stats.decision.len();
+        let last = stats.decision.iter().take(stats.decisions.min(kept as u64) as usize);
+        let mut last: Vec<Decision> = last.map(|one| decision(one, stats.pid)).collect();
+        // The decisions are a ring: the oldest is where the next one would go.
         if last.len() == kept {
-            last.rotate_left((told.decisions % kept as u64) as usize);
+            last.rotate_left((stats.decisions % kept as u64) as usize);
         }
-        Ok(Some(Told {
-            executable: runtime_abi::text(&told.executable),
-            pid: told.pid,
-            parent: told.parent,
-            ticks: told.ticks,
-            namespace: told.namespace,
-            left_alone: match told.left_alone {
+        Ok(Some(ProcessStats {
+            executable: runtime_abi::text(&stats.executable),
+            pid: stats.pid,
+            parent: stats.parent,
+            ticks: stats.ticks,
+            namespace: stats.namespace,
+            left_alone: match stats.left_alone {
                 0 => None,
                 number => Some(LeftAlone::from_number(number).unwrap_or(LeftAlone::Disabled)),
             },
-            promoted: told.promoted,
-            demoted: told.demoted,
-            populated_bytes: told.populated_bytes,
-            advised_bytes: told.advised_bytes,
-            cpu_seconds: told.helper_cpu_ns as f64 / 1e9,
-            ranges: told.ranges,
-            ranges_lost: told.ranges_lost,
-            rules_matched: told.rules_matched,
-            rules_unmatched: told.rules_unmatched,
-            rules_of_others: told.rules_of_others,
-            huge_bytes_peak: told.huge_bytes_peak,
-            anonymous_bytes_peak: told.anonymous_bytes_peak,
-            start_seconds: told.start_ns as f64 / 1e9,
-            decisions: told.decisions,
+            promoted: stats.promoted,
+            demoted: stats.demoted,
+            populated_bytes: stats.populated_bytes,
+            advised_bytes: stats.advised_bytes,
+            cpu_seconds: stats.helper_cpu_ns as f64 / 1e9,
+            ranges: stats.ranges,
+            ranges_lost: stats.ranges_lost,
+            rules_matched: stats.rules_matched,
+            rules_unmatched: stats.rules_unmatched,
+            rules_of_others: stats.rules_of_others,
+            huge_bytes_peak: stats.huge_bytes_peak,
+            anonymous_bytes_peak: stats.anonymous_bytes_peak,
+            start_seconds: stats.start_ns as f64 / 1e9,
+            decisions: stats.decisions,
             last,
         }))
     }
@@ -162,8 +162,8 @@ mod tests {
 
     const NUMBERS: usize = 20;
 
-    /// As the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/abi.h`, and of decisions the n-th
-    /// with n as its time in seconds.
+    /// A file as the runtime writes it: the numbers 1, 2, 3 … in the order of `preload/abi.h`; the n-th decision has n
+    /// as its time in seconds.
     fn recorded(decisions: u64) -> Vec<u8> {
         let mut numbers: Vec<u64> = (1..=NUMBERS as u64).collect();
         (numbers[0], numbers[4], numbers[18]) = (AdviceTold::BYTES as u64, 1, decisions);
@@ -185,16 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn each_field_is_where_the_header_puts_it() {
-        let told = Told::read(&recorded(1)).unwrap().unwrap();
-        assert_eq!((told.pid, told.parent, told.executable.as_str()), (2, 3, "/opt/solve"));
-        assert_eq!((told.ticks, told.namespace), (4, 20));
-        assert_eq!(told.left_alone, Some(LeftAlone::Sanitizer));
-        assert_eq!((told.promoted, told.demoted, told.populated_bytes, told.advised_bytes), (6, 7, 8, 9));
-        assert_eq!((told.cpu_seconds, told.ranges, told.ranges_lost), (10e-9, 11, 12));
-        assert_eq!((told.rules_matched, told.rules_unmatched, told.rules_of_others), (13, 14, 15));
-        assert_eq!((told.huge_bytes_peak, told.anonymous_bytes_peak, told.start_seconds), (16, 17, 18e-9));
-        let Decision { address, explained: decision } = &told.last[0];
+    fn each_field_has_its_offset_in_the_header() {
+        let stats = ProcessStats::read(&recorded(1)).unwrap().unwrap();
+        assert_eq!((stats.pid, stats.parent, stats.executable.as_str()), (2, 3, "/opt/solve"));
+        assert_eq!((stats.ticks, stats.namespace), (4, 20));
+        assert_eq!(stats.left_alone, Some(LeftAlone::Sanitizer));
+        assert_eq!((stats.promoted, stats.demoted, stats.populated_bytes, stats.advised_bytes), (6, 7, 8, 9));
+        assert_eq!((stats.cpu_seconds, stats.ranges, stats.ranges_lost), (10e-9, 11, 12));
+        assert_eq!((stats.rules_matched, stats.rules_unmatched, stats.rules_of_others), (13, 14, 15));
+        assert_eq!((stats.huge_bytes_peak, stats.anonymous_bytes_peak, stats.start_seconds), (16, 17, 18e-9));
+        let Decision { address, explained: decision } = &stats.last[0];
         assert_eq!(*address, 0x7f00);
         assert_eq!((decision.kind.as_str(), decision.which.as_str(), decision.ordinal), ("mmap", "27", Some(5)));
         assert_eq!((decision.from, decision.bytes, decision.action.as_str()), (4096, 2 << 20, "ahead"));
@@ -202,21 +202,21 @@ mod tests {
     }
 
     #[test]
-    fn of_more_decisions_than_are_kept_the_last_are_there_in_order() {
-        let told = Told::read(&recorded(1003)).unwrap().unwrap();
-        let seconds: Vec<f64> = told.last.iter().map(|decision| decision.explained.seconds).collect();
+    fn the_last_decisions_are_kept_in_order() {
+        let stats = ProcessStats::read(&recorded(1003)).unwrap().unwrap();
+        let seconds: Vec<f64> = stats.last.iter().map(|decision| decision.explained.seconds).collect();
         assert_eq!(seconds, (3..1003).map(f64::from).collect::<Vec<_>>());
     }
 
     #[test]
-    fn what_is_cut_short_or_of_another_version_is_refused() {
+    fn truncated_and_other_versions_are_refused() {
         let whole = recorded(2);
-        assert_eq!(Told::read(&[0; 4096]), Ok(None));
+        assert_eq!(ProcessStats::read(&[0; 4096]), Ok(None));
         for cut in [1, 8, 16, 400, AdviceTold::BYTES - 1] {
-            assert_eq!(Told::read(&whole[..cut]), Err(NOT_TOLD), "{cut}");
+            assert_eq!(ProcessStats::read(&whole[..cut]), Err(MALFORMED), "{cut}");
         }
         let mut longer = whole.clone();
         longer[8..16].copy_from_slice(&(1u64 << 20).to_le_bytes());
-        assert_eq!(Told::read(&longer), Err(OTHER_VERSION));
+        assert_eq!(ProcessStats::read(&longer), Err(OTHER_VERSION));
     }
 }
