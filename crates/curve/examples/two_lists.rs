@@ -1,7 +1,7 @@
-//! What the kernel's two lists read again of a program's reads, under limits. `bench/refaults` runs it.
+//! How many of a program's reads the kernel's two lists would read again, under given limits. `bench/refaults` runs it.
 //!
-//! Arguments: pages read ahead, pages of a folio, pages of all files, then limits in pages. Standard input: the numbers of the pages
-//! that were read, in 32 bits each.
+//! Arguments: pages of readahead, pages per folio, pages of all files, then limits in pages. Standard input: the
+//! numbers of the pages read, 32 bits each.
 
 use std::io::Read;
 

@@ -10,34 +10,35 @@ use crate::item::Item;
 use crate::miss_ratio::MissRatioCurve;
 use crate::sample::{SIFTED, Sample};
 
-/// A model instead of a stack: in an LRU cache of size c an item moves down by one with each reference to what lies below it or
-/// outside. If P(t) is the share of references whose item was last referenced more than t references ago, the time after
-/// which an item falls out, T, is where the integral of P from 0 to T is c; and P(T) is the miss ratio.
+/// A model instead of a stack. In an LRU cache of size c an item moves down by one with each reference to an item below
+/// it or outside. Let P(t) be the share of references whose item was last referenced more than t references ago. An
+/// item is evicted after the time T at which the integral of P from 0 to T is c, and P(T) is the miss ratio.
 ///
-/// Only the times of reuse are needed: of sampled items, each reference standing for as many as its item does. A reference
-/// takes O(1), a curve O(reuse times told apart), memory at most 100 bytes per sampled item and 800 KiB. It errs where
-/// the program's behaviour changes in the trace, for it takes all times for alike.
+/// Only the reuse times of sampled items are needed; each reference stands for as many as its item does. A reference
+/// takes O(1), a curve O(distinct reuse times). Memory is at most 100 bytes per sampled item plus 800 KiB. The result
+/// is wrong where the program's behaviour changes within the trace, because the model assumes that it is the same at
+/// all times.
 pub struct Aet<I: Item> {
     sample: Sample,
     last: HashMap<u64, Last>,
-    /// By reuse time, of the references since the curve began.
+    /// By reuse time; references since the curve began.
     reuses: Histogram<Seen>,
     first: Seen,
-    /// References before the ones at hand since the engine's start, and since the curve's.
+    /// References before the current batch since the engine's start, and since the start of the curve.
     now: u64,
     references: u64,
-    /// Number of the curve.
+    /// Sequence number of the curve.
     curve: u32,
     items: PhantomData<I>,
 }
 
-/// An item's last reference.
+/// The last reference of an item.
 struct Last {
     time: u64,
     curve: u32,
 }
 
-/// References and what they weigh together.
+/// Number of references, and their total weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Seen {
     references: f64,
@@ -52,7 +53,7 @@ impl AddAssign for Seen {
 }
 
 impl<I: Item> Aet<I> {
-    /// From at most `most` sampled items (8 or more): at first all items, then a share of them.
+    /// Samples at most `most` items (8 or more): first all items, then a share of them.
     pub fn with_size(most: usize) -> Aet<I> {
         Aet {
             sample: Sample::new(1.0, most),
@@ -98,14 +99,14 @@ impl<I: Item> Engine<I> for Aet<I> {
 
     fn curve(&mut self) -> MissRatioCurve {
         let times: Vec<(u64, Seen)> = self.reuses.needs().map(|(_, enough, seen)| (enough, seen)).collect();
-        // What is reused later than each of them: summed from the end.
+        // For each time, the references reused later: summed from the end.
         let mut later = self.first;
         let mut longer: Vec<Seen> = Vec::with_capacity(times.len());
         for (_, seen) in times.iter().rev() {
             longer.push(later);
             later += *seen;
         }
-        // `later` is everything now, and all of it is older than 0.
+        // `later` now includes all references, all of which are older than 0.
         let mut weight = later.weight;
         let (mut size, mut before) = (0.0, 0);
         let mut needs: Vec<(u64, f64)> = Vec::with_capacity(times.len());

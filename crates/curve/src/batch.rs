@@ -1,49 +1,50 @@
-//! Many accesses to a row of bits, ranked together.
+//! Ranks many accesses to a row of bits together.
 //!
-//! Of the slots that a batch frees, only those change what stands behind another access of the batch; the rest of the row stays as it
-//! is. So the old slots are sorted, and moved together into a small row that fits the first cache, with the batch's own slots after
-//! them. There each access is ranked in its turn; what stood behind it elsewhere is one sum in the large row, which is told
-//! once for all. Per access of a batch of n, with w words in the large row: O(1 + w / n).
+//! Most slots that a batch frees lie before the batch. The order among them and the batch's own slots decides the
+//! ranks; the rest of the row does not change. So the old slots are sorted and copied into a small row that fits the
+//! first-level cache, followed by the batch's own slots. Each access is ranked there in turn; what stands behind it in
+//! the large row is one sum, and the large row's counts are updated once for the whole batch. Cost per access of a
+//! batch of n, with w words in the large row: O(1 + w / n).
 
 use crate::bits::{Bits, Block, WORD};
 use crate::table::FREE;
 
-/// Accesses, so many that the small row is one block.
-pub const MOST: usize = Block::BITS / 2 - WORD;
+/// Maximum number of accesses, so that the small row is one block.
+pub const MAX_ACCESSES: usize = Block::BITS / 2 - WORD;
 
-/// With fewer, or with a larger row than this for each, one by one is faster.
-const LEAST: usize = 1 << 13;
+/// With fewer accesses, or with a larger row per access, ranking one by one is faster.
+const MIN_ACCESSES: usize = 1 << 13;
 const BITS_PER_ACCESS: usize = 4096;
 
-/// Bits of a slot's number that are sorted by in one pass.
+/// Bits of a slot number sorted by in one pass.
 const DIGIT: usize = 12;
 
-/// Accesses in their order. At most 28 bytes for each.
+/// Accesses in order. At most 28 bytes each.
 #[derive(Default)]
 pub struct Batch {
-    /// The slots that were accessed last (or [`FREE`]).
+    /// For each access, the slot of the key's last access (or [`FREE`]).
     pub lasts: Vec<u32>,
-    /// The slot of the first access; each takes the next one.
+    /// The slot of the first access; each later access takes the next one.
     first: u32,
-    /// Accesses to what stood in the row before: its slot, and below it the access's number. Sorted.
+    /// Accesses to keys that were in the row before: (slot << 32 | number of the access), sorted.
     old: Vec<u64>,
     spare: Vec<u64>,
     stands: Vec<Stand>,
 }
 
-/// What an access takes away.
+/// What an access removes.
 #[derive(Clone, Copy, Default)]
 struct Stand {
     /// Place in the small row.
     place: u32,
-    /// What is behind it in the large row, without what the batch frees; in the end, in both.
+    /// Number of filled slots behind it in the large row that the batch does not free; in the end, in both rows.
     behind: u32,
 }
 
 impl Batch {
-    /// Whether ranking so many accesses together is worth it.
+    /// Whether ranking this many accesses together is faster.
     pub fn is_worth_it(accesses: usize, row: &Bits) -> bool {
-        (LEAST..=MOST).contains(&accesses) && row.len() <= accesses * BITS_PER_ACCESS
+        (MIN_ACCESSES..=MAX_ACCESSES).contains(&accesses) && row.len() <= accesses * BITS_PER_ACCESS
     }
 
     /// Prepares what does not depend on the row.
@@ -54,21 +55,21 @@ impl Batch {
         self.sort_old(bits);
     }
 
-    /// Makes the accesses, of a sorted batch: shows each one's number and what stood behind it. Of the row's slots so many were
-    /// filled before. Gives how many are then.
+    /// Makes the accesses of a sorted batch. Calls `see` for each with its number and the count of filled slots that
+    /// stood behind it. `filled`: filled slots of the row before; returns the number after.
     pub fn renew(&mut self, row: &mut Bits, filled: u32, mut see: impl FnMut(usize, Option<u64>)) -> u32 {
         let own = self.own();
         let place = |last: &u32| last.wrapping_sub(self.first).wrapping_add(own as u32);
         self.stands.clear();
         self.stands.extend(self.lasts.iter().map(|last| Stand { place: place(last), behind: 0 }));
         let elsewhere = filled - self.old.len() as u32;
-        // From the last to the first, so that what was cleared stands before none of the others.
+        // From the last to the first, so that cleared slots do not stand before the remaining ones.
         for (place, old) in (own - self.old.len()..own).zip(&self.old).rev() {
             let before = row.before(slot(*old)) - (place + self.old.len() - own) as u32;
             self.stands[access(*old)] = Stand { place: place as u32, behind: elsewhere - before };
             row.clear(slot(*old));
         }
-        row.tell_all();
+        row.recount();
         let small = self.rank();
         let slots = self.first as usize..self.first as usize + self.lasts.len();
         for (at, word) in slots.step_by(WORD).zip(&small.words()[own / WORD..]) {
@@ -80,7 +81,7 @@ impl Batch {
         filled + self.lasts.iter().filter(|last| **last == FREE).count() as u32
     }
 
-    /// Finds the accesses to old slots. No branch depends on them, since it would be predicted wrongly.
+    /// Finds the accesses to old slots without branches, which would be mispredicted.
     fn take_old(&mut self) {
         let (lasts, first) = (&self.lasts, self.first);
         let mut count = 0;
@@ -92,12 +93,12 @@ impl Batch {
         self.old.truncate(count);
     }
 
-    /// Sorts the old slots, whose numbers have so many bits, by their digits from the last to the first.
+    /// Radix sort of the old slots, whose numbers have `bits` bits, from the last digit to the first.
     fn sort_old(&mut self, bits: u32) {
         self.spare.resize(self.old.len(), 0);
         for shift in (32..32 + bits).step_by(DIGIT) {
             let digit = |old: u64| (old >> shift) as usize % (1 << DIGIT);
-            // In 16 bits, which MOST fits, so that they leave room in the first cache.
+            // 16 bits are enough for MAX_ACCESSES, and leave room in the first-level cache.
             let mut starts = [0u16; 1 << DIGIT];
             self.old.iter().for_each(|old| starts[digit(*old)] += 1);
             let mut next = 0;
@@ -113,13 +114,13 @@ impl Batch {
         }
     }
 
-    /// Where the batch's own slots begin in the small row.
+    /// Start of the batch's own slots in the small row.
     fn own(&self) -> usize {
         self.old.len().next_multiple_of(WORD)
     }
 
-    /// Ranks the accesses in a small row, and gives it as it is after them. What fills its first places, before the old slots, is
-    /// behind nothing.
+    /// Ranks the accesses in a small row, and returns the row after them. Padding before the old slots stands behind
+    /// nothing.
     fn rank(&mut self) -> Block {
         let mut row = Block::new();
         let mut filled = self.own() as u32;
@@ -131,7 +132,7 @@ impl Batch {
             let place = stand.place as usize;
             stand.behind += filled - 1 - row.before(place);
             row.clear(place);
-            row.tell(place / WORD, 1);
+            row.subtract(place / WORD, 1);
         }
         row
     }

@@ -1,24 +1,24 @@
-//! A row of bits, and how many of them are set before a place.
+//! A row of bits that counts how many bits are set before a place.
 //!
-//! Bits are counted by a tree of fixed depth: each child of a node knows how many bits are set in its elder siblings. What
-//! stands before a place is one sum along its path; for a change, the younger siblings of each node of the path are changed,
-//! which is a few vector instructions. No loop depends on data, so nothing is predicted wrongly. A block's counts are small, so that
-//! more of them go into a vector, and it lies together.
+//! Bits are counted by a tree of fixed depth: each child of a node stores how many bits are set in its elder siblings.
+//! The count before a place is one sum along its path. A change updates the younger siblings of each node on the path,
+//! in a few vector instructions. No loop depends on data, so no branch is mispredicted. A block's counts are small
+//! numbers, so that a vector holds more of them, and are stored together.
 
 /// Bits in a word.
 pub const WORD: usize = 64;
 
-/// Words below a node of a block, those below a next one, and those below the topmost.
+/// Words below a lowest node of a block, lowest nodes below a middle node, and middle nodes below the top node.
 const LOW: usize = 8;
 const MIDDLE: usize = 8;
 const TOP: usize = 16;
 const WORDS: usize = LOW * MIDDLE * TOP;
 
-/// Blocks below a node, and so on.
+/// Blocks below a node of the upper levels.
 const FAR: usize = 16;
 
-/// All bits are cleared, then set. Where one reads from tells which siblings of a child are younger ([`younger`]). Read from memory,
-/// a node is changed by whole vectors; compared on the way, the compiler leaves the eldest out and cuts the rest askew.
+/// All bits cleared, then all bits set. The start of a read selects the siblings younger than a child ([`younger`]).
+/// With a mask from memory the compiler updates a node by whole vectors; with comparisons it splits the node unevenly.
 static STEP: [u16; 2 * TOP] = {
     let mut step = [0; 2 * TOP];
     let mut at = TOP;
@@ -45,27 +45,27 @@ fn younger<T: Copy, const N: usize>(step: &[T], child: usize) -> [T; N] {
     std::array::from_fn(|sibling| step[from + sibling])
 }
 
-/// So many bits that what stands before one is told in 16 bits. Clearing does not change the tree: it is told. No vector of it lies in
-/// two cache lines, which by chance one did in every sixth process, and took it a third longer.
+/// As many bits as counts of 16 bits allow. Clearing bits does not update the tree; call [`Block::subtract`]. Aligned
+/// so that no vector spans two cache lines, which made one in six processes a third slower.
 #[derive(Clone)]
 #[repr(align(64))]
 pub struct Block {
     words: [u64; WORDS],
-    /// What the elder siblings hold: of each word, of each node above words, and so on.
+    /// Bits set in the elder siblings: of each word, of each lowest node, and so on.
     low: [[u16; LOW]; MIDDLE * TOP],
     middle: [[u16; MIDDLE]; TOP],
     top: [u16; TOP],
 }
 
 impl Block {
-    /// How many there are.
+    /// Number of bits.
     pub const BITS: usize = WORDS * WORD;
 
-    /// All set.
+    /// All bits set.
     pub fn new() -> Block {
         let (low, middle, top) = ([[0; LOW]; MIDDLE * TOP], [[0; MIDDLE]; TOP], [0; TOP]);
         let mut block = Block { words: [u64::MAX; WORDS], low, middle, top };
-        block.tell_all();
+        block.recount();
         block
     }
 
@@ -78,7 +78,7 @@ impl Block {
         self.words[at / WORD % WORDS] &= !(1 << (at % WORD));
     }
 
-    /// How many bits are set before a place: in its word as they are, in the words before as the tree was told.
+    /// Number of bits set before a place: in its own word as they are now, in earlier words as the tree counts them.
     #[inline(always)]
     pub fn before(&self, at: usize) -> u32 {
         let word = at / WORD % WORDS;
@@ -89,9 +89,9 @@ impl Block {
             + u32::from(self.top[middle])
     }
 
-    /// Tells the tree that so many of a word's bits were cleared.
+    /// Updates the tree after this many bits of a word were cleared.
     #[inline(always)]
-    pub fn tell(&mut self, word: usize, cleared: u16) {
+    pub fn subtract(&mut self, word: usize, cleared: u16) {
         let word = word % WORDS;
         let (low, middle) = (word / LOW, word / LOW / MIDDLE);
         take(&mut self.low[low], word, cleared);
@@ -99,8 +99,8 @@ impl Block {
         take(&mut self.top, middle, cleared);
     }
 
-    /// Tells the tree all anew. Gives how many bits are set.
-    fn tell_all(&mut self) -> u32 {
+    /// Recounts the whole tree. Returns the number of set bits.
+    fn recount(&mut self) -> u32 {
         let mut sums = [0; WORDS];
         for (sum, word) in sums.iter_mut().zip(&self.words) {
             *sum = word.count_ones() as u16;
@@ -113,14 +113,15 @@ impl Block {
     }
 }
 
-/// Takes away from what stands before the younger siblings. The whole node is read before it is written, as one vector.
+/// Subtracts from the counts of the younger siblings. The whole node is read before it is written, as one vector.
 #[inline(always)]
 fn take<const N: usize>(node: &mut [u16; N], child: usize, cleared: u16) {
     let (before, younger) = (*node, younger::<u16, N>(&STEP, child));
     *node = std::array::from_fn(|child| before[child].wrapping_sub(cleared & younger[child]));
 }
 
-/// Fills a level from what its children hold. Then the first of `sums` are what its nodes hold; that of a topmost node may not fit.
+/// Fills a level from the sums of its children. Afterwards the first of `sums` are the sums of its nodes; that of a top
+/// node may overflow.
 fn sum_elders<const N: usize>(level: &mut [[u16; N]], sums: &mut [u16; WORDS]) {
     for (at, node) in level.iter_mut().enumerate() {
         let mut sum = 0u16;
@@ -132,15 +133,15 @@ fn sum_elders<const N: usize>(level: &mut [[u16; N]], sums: &mut [u16; WORDS]) {
     }
 }
 
-/// Any number of bits. Clearing does not change the tree: it is [told](Bits::tell).
+/// Any number of bits. Clearing bits does not update the tree; call [`Bits::subtract`].
 pub struct Bits {
     blocks: Vec<Block>,
-    /// What the elder siblings hold: of each block, of each node above blocks, and so on up to one node.
+    /// Bits set in the elder siblings: of each block, of each node above blocks, and so on up to one node.
     far: Vec<Vec<[u32; FAR]>>,
 }
 
 impl Bits {
-    /// At least so many, all set.
+    /// At least this many bits, all set.
     pub fn new(bits: usize) -> Bits {
         let mut below = bits.div_ceil(Block::BITS).max(1);
         let blocks = vec![Block::new(); below];
@@ -150,11 +151,11 @@ impl Bits {
             far.push(vec![[0; FAR]; below]);
         }
         let mut bits = Bits { blocks, far };
-        bits.tell_all();
+        bits.recount();
         bits
     }
 
-    /// How many there are.
+    /// Number of bits.
     pub fn len(&self) -> usize {
         self.blocks.len() * Block::BITS
     }
@@ -164,18 +165,18 @@ impl Bits {
         self.blocks[at / Block::BITS].clear(at % Block::BITS);
     }
 
-    /// Clears, from a place on, the bits that are cleared in a word, which were set, and tells the tree.
+    /// Clears the bits from a place on that are cleared in `word`; they must have been set. Updates the tree.
     pub fn clear_as(&mut self, at: usize, word: u64) {
         let (first, rest) = (!word << (at % WORD), (!word >> 1) >> (WORD - 1 - at % WORD));
         for (word, cleared) in [(at / WORD, first), (at / WORD + 1, rest)] {
             if cleared > 0 {
                 self.blocks[word / WORDS].words[word % WORDS] &= !cleared;
-                self.tell(word, cleared.count_ones());
+                self.subtract(word, cleared.count_ones());
             }
         }
     }
 
-    /// How many bits are set before a place: in its word as they are, in the words before as the tree was told.
+    /// Number of bits set before a place: in its own word as they are now, in earlier words as the tree counts them.
     #[inline]
     pub fn before(&self, at: usize) -> u32 {
         let mut child = at / Block::BITS;
@@ -187,11 +188,11 @@ impl Bits {
         before
     }
 
-    /// Tells the tree that so many of a word's bits were cleared.
+    /// Updates the tree after this many bits of a word were cleared.
     #[inline]
-    pub fn tell(&mut self, word: usize, cleared: u32) {
+    pub fn subtract(&mut self, word: usize, cleared: u32) {
         let mut child = word / WORDS;
-        self.blocks[child].tell(word % WORDS, cleared as u16);
+        self.blocks[child].subtract(word % WORDS, cleared as u16);
         for level in &mut self.far {
             let (node, younger) = (&mut level[child / FAR], younger::<u32, FAR>(&FAR_STEP, child));
             let before = *node;
@@ -200,9 +201,9 @@ impl Bits {
         }
     }
 
-    /// Tells the tree all anew. O(bits).
-    pub fn tell_all(&mut self) {
-        let mut sums: Vec<u32> = self.blocks.iter_mut().map(Block::tell_all).collect();
+    /// Recounts the whole tree. O(bits).
+    pub fn recount(&mut self) {
+        let mut sums: Vec<u32> = self.blocks.iter_mut().map(Block::recount).collect();
         for level in &mut self.far {
             for (node, held) in level.iter_mut().zip(sums.chunks(FAR)) {
                 let mut sum = 0;
@@ -225,27 +226,27 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn what_stands_before_is_what_was_set(
+        fn before_counts_the_bits_set(
             words in 1usize..50_000,
             places in prop::collection::vec(any::<prop::sample::Index>(), 1..300),
         ) {
-            let (mut told, mut told_as, mut told_all) = (Bits::new(words * WORD), Bits::new(words * WORD), Bits::new(words * WORD));
+            let (mut one_by_one, mut by_word, mut recounted) = (Bits::new(words * WORD), Bits::new(words * WORD), Bits::new(words * WORD));
             let mut naive = vec![true; words * WORD];
             for place in &places {
                 let at = place.index(naive.len());
                 if std::mem::replace(&mut naive[at], false) {
-                    told.clear(at);
-                    told.tell(at / WORD, 1);
+                    one_by_one.clear(at);
+                    one_by_one.subtract(at / WORD, 1);
                     let start = at.saturating_sub(WORD / 2);
-                    told_as.clear_as(start, !(1 << (at - start)));
-                    told_all.clear(at);
+                    by_word.clear_as(start, !(1 << (at - start)));
+                    recounted.clear(at);
                 }
             }
-            told_all.tell_all();
+            recounted.recount();
             for place in &places {
                 let at = place.index(naive.len());
                 let before = naive[..at].iter().filter(|set| **set).count() as u32;
-                prop_assert_eq!([told.before(at), told_as.before(at), told_all.before(at)], [before; 3]);
+                prop_assert_eq!([one_by_one.before(at), by_word.before(at), recounted.before(at)], [before; 3]);
             }
         }
     }

@@ -1,9 +1,9 @@
-//! A staircase drawn with few points, its cliffs kept.
+//! A staircase drawn with few points that keep its cliffs.
 
 use model::DemandPoint;
 
-/// The points of `line` that are needed so that straight lines between them stay within `error` of it, upright; if that
-/// takes more than `most` points, the error is widened until it does not. First and last point stay.
+/// The points of `line` needed so that straight lines between them have a vertical error of at most `error`. If that
+/// takes more than `most` points, the error is widened. The first and last point stay.
 pub fn keep_corners(line: &[DemandPoint], mut error: f64, most: usize) -> Vec<DemandPoint> {
     loop {
         let kept = douglas_peucker(line, error);
@@ -14,7 +14,7 @@ pub fn keep_corners(line: &[DemandPoint], mut error: f64, most: usize) -> Vec<De
     }
 }
 
-/// With upright distances, since the limit's axis and the refaults' have no common unit.
+/// Distances are vertical, since limits and refaults have no common unit.
 fn douglas_peucker(line: &[DemandPoint], error: f64) -> Vec<DemandPoint> {
     let Some(last) = line.len().checked_sub(1) else { return Vec::new() };
     let mut keep = vec![false; line.len()];
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_points_than_allowed_and_the_highest_cliffs_stay() {
+    fn points_are_limited_and_the_highest_cliffs_stay() {
         let mut line: Vec<_> = (0..5000).map(|i| point(i, 100_000 - i * 10 + (i * 7919) % 13)).collect();
         line.extend((5000..6000).map(|i| point(i, 6000 - i)));
         let kept = keep_corners(&line, 0.0, 100);

@@ -1,4 +1,4 @@
-//! The curves of a whole trace in figures, read in one pass.
+//! The curves of a whole trace as figures, computed in one pass.
 
 use std::io::Read;
 
@@ -7,66 +7,66 @@ use model::{CurveFigures, CurvePoint, SizeUnit, TenantCurve, ToleranceOf, TraceC
 use crate::trace::{Format, Reading, Trace, TraceError};
 use crate::{EngineKind, MissRatioCurve, Object, OfRecord, Part, PartOf, Parts, Profile, ProfileError, Settings};
 
-/// More windows than these are refused: a table of them says nothing to anybody.
-const MOST_WINDOWS: usize = 100_000;
+/// Maximum number of windows; a larger table is of no use.
+const MAX_WINDOWS: usize = 100_000;
 
-/// Windows of fewer references than this, on average, are refused: the unit of the times is wrong, or the window too short.
-const FEWEST_PER_WINDOW: f64 = 2.0;
+/// Minimum average number of references per window; with fewer, the time unit is wrong or the window too short.
+const MIN_PER_WINDOW: f64 = 2.0;
 
-/// Tenants whose curves are drawn: those with the most references.
+/// Number of tenants whose curves are drawn, those with the most references.
 const DRAWN_TENANTS: usize = 6;
 
-/// What curves are made of a trace.
+/// Which curves to make of a trace.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The trace's format.
     pub format: Format,
-    /// How it is read; the curves are of sizes in bytes where these are needed.
+    /// How to read it; with sizes in bytes, the curves are by bytes.
     pub reading: Reading,
-    /// How curves are made.
+    /// How to make the curves.
     pub settings: Settings,
-    /// Sizes at which they are given; empty: `points` sizes, evenly up to the largest that matters.
+    /// Sizes to print; if empty, `points` sizes, evenly up to the largest that matters.
     pub sizes: Vec<u64>,
-    /// How many, where they are not named.
+    /// Number of sizes if none are named.
     pub points: u64,
     /// The share of references that the working set may miss.
     pub tolerance: f64,
 }
 
-/// A curve, to be drawn.
+/// A curve to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
-    /// What it is of.
+    /// Its name.
     pub name: String,
-    /// Sizes, rising, each with its miss ratio; straight lines between.
+    /// (Size, miss ratio), sizes rising, with straight lines between them.
     pub points: Vec<(u64, f64)>,
 }
 
-/// Why there are no curves of a trace. The first field is the trace's name.
+/// Why a trace has no curves. The first field is the trace's name.
 #[derive(Debug, thiserror::Error)]
 pub enum CurvesError {
-    /// It cannot be read, in the format that the name ends with if one is known.
+    /// It cannot be read in the format that the name ends with, if one is known.
     #[error("{0}")]
     Trace(String, #[source] TraceError),
-    /// It lacks what the curves need.
+    /// It lacks data that the curves need.
     #[error("{0}")]
     Profile(String, #[source] ProfileError),
-    /// All of it is malformed.
+    /// Every record is malformed.
     #[error("{name} holds no reference as {format}, and {skipped} malformed records; the first, {first}")]
     OnlyBad {
         /// The trace's name.
         name: String,
-        /// As what it was read.
+        /// The format it was read in.
         format: String,
-        /// How many records are malformed.
+        /// Number of malformed records.
         skipped: u64,
         /// The first of them.
         first: String,
     },
-    /// It holds nothing.
+    /// It has no records.
     #[error("{0} is empty: it holds no reference")]
     Empty(String),
-    /// All of it is left out.
+    /// The warm-up covers all of it.
     #[error("{0} holds {1} references, and --warm-up leaves none to count")]
     WarmUp(String, u64),
     /// The unit of its times is wrong, or the windows are too short.
@@ -75,15 +75,16 @@ pub enum CurvesError {
          --time-unit s, ms, us, 100ns or ns, or make --window longer"
     )]
     FewPerWindow(String, f64),
-    /// The windows are too many.
+    /// There are too many windows.
     #[error(
         "{0}: there are more than {most} windows; make --window longer, or name the unit of the times with --time-unit",
-        most = MOST_WINDOWS
+        most = MAX_WINDOWS
     )]
     ManyWindows(String),
 }
 
-/// Reads the trace to its end; the curves in figures, and to be drawn: of the whole, then of the tenants with the most references.
+/// Reads the trace to its end. Returns the curves as figures, and those to draw: the whole, then the tenants with the
+/// most references.
 ///
 /// # Errors
 /// See [`CurvesError`].
@@ -120,7 +121,7 @@ fn curves<I: OfRecord + 'static>(
             seen += 1;
             let ended = profile.reference(&record).map_err(|why| CurvesError::Profile(named(), why))?;
             windows.extend(ended.and_then(|part| window(&part, options)));
-            if windows.len() > MOST_WINDOWS {
+            if windows.len() > MAX_WINDOWS {
                 refuse_windows(&windows, seen, trace.assumes_seconds(), name)?;
             }
         }
@@ -172,7 +173,7 @@ fn curves<I: OfRecord + 'static>(
     Ok((curve, lines))
 }
 
-/// Takes in all references where only the items matter; how many there are.
+/// Reads all references if only the items matter. Returns their number.
 fn whole<I: OfRecord + 'static>(
     trace: &mut Trace,
     profile: &mut Profile<I>,
@@ -197,7 +198,7 @@ fn window(part: &Part, options: &Options) -> Option<WindowCurve> {
     Some(WindowCurve { start_seconds, end_seconds, figures: figures(&part.curve, options, false) })
 }
 
-/// Too many windows, or windows of hardly a reference where nothing says the unit of the times.
+/// Refuses too many windows, and nearly empty windows if the unit of the times was assumed.
 fn refuse_windows(
     windows: &[WindowCurve],
     references: u64,
@@ -205,10 +206,10 @@ fn refuse_windows(
     name: &str,
 ) -> Result<(), CurvesError> {
     let per_window = references as f64 / windows.len().max(1) as f64;
-    if assumes_seconds && windows.len() >= 2 && per_window < FEWEST_PER_WINDOW {
+    if assumes_seconds && windows.len() >= 2 && per_window < MIN_PER_WINDOW {
         return Err(CurvesError::FewPerWindow(name.to_string(), per_window));
     }
-    if windows.len() > MOST_WINDOWS {
+    if windows.len() > MAX_WINDOWS {
         return Err(CurvesError::ManyWindows(name.to_string()));
     }
     Ok(())
@@ -221,8 +222,9 @@ fn as_format(name: &str, format: &Format, why: TraceError) -> CurvesError {
     }
 }
 
-/// `by_first_touches`: the tolerance is of the first references, as in a trace of a program's accesses: it makes a thousand to each page
-/// that it touches, so that a share of its accesses would allow to fetch each page anew all the time.
+/// `by_first_touches`: apply the tolerance to first references. In a trace of a program's accesses there are about a
+/// thousand to each page, so that a share of all accesses would allow the program to fetch every page again all the
+/// time.
 fn figures(curve: &MissRatioCurve, options: &Options, by_first_touches: bool) -> CurveFigures {
     let sizes = match options.sizes.is_empty() {
         true => curve.even_sizes(options.points),

@@ -8,40 +8,40 @@ use crate::lru::Lru;
 use crate::slots::Slots;
 use crate::stratified::Stratified;
 
-/// Pages tracked at once. More distinct pages than these, and a share of them is tracked.
+/// Maximum number of tracked pages. With more distinct pages, a share of them is tracked.
 const TRACKED_PAGES: usize = 128 << 10;
 
-/// Points of a curve, and how far (in parts of the most refaults) it may be off between them.
-const MOST_POINTS: usize = 512;
+/// Points of a curve, and the maximum error between them as a part of the most refaults.
+const MAX_POINTS: usize = 512;
 const CURVE_ERROR: f64 = 0.001;
 
-/// Falls in unreclaimable memory that are looked at: each squeezed the page cache before it.
-const MOST_SQUEEZES: usize = 64;
+/// Maximum number of peaks of unreclaimable memory considered: each one squeezed the page cache.
+const MAX_SQUEEZES: usize = 64;
 
-/// After so many references to tracked pages, every other page is let go, so that a run of hours costs little more than one of
-/// seconds: at 15 million references a second, the first of these steps is 4 ms.
+/// After this many references to tracked pages, tracking drops every other page, so that a run of hours costs little
+/// more than one of seconds: at 15 million references a second, the first halving comes after 4 ms.
 const TAKEN_REFERENCES: u32 = 1 << 16;
 
-/// With fewer tracked pages than this the curve would be too coarse: among pages referenced here and there, a cliff is then
-/// found to about 2.2 % (one over the root).
-const ENOUGH_PAGES: usize = 2048;
+/// With fewer tracked pages the curve would be too coarse. With this many, a cliff among randomly referenced pages is
+/// found to about 2.2 % (one over the square root).
+const MIN_TRACKED_PAGES: usize = 2048;
 
-/// In a page's tag: it has been read. The other bits hold the limit, in pages, that the squeezes since its last
-/// reference would have needed to keep it.
+/// Bit of a page's tag: the page has been read. The other bits hold the limit, in pages, that would have kept it
+/// through the squeezes since its last reference.
 const READ: u32 = 1 << 31;
 
-/// The file demand curve of a run. `references` in order of time; `unreclaimable` is what else the job was charged and
+/// The file demand curve of a run. `references` in order of time; `unreclaimable` is the rest of the job's charge that
 /// could not be reclaimed, as (nanoseconds, bytes) in order of time.
 ///
-/// A page referenced again is still there under limit L if, ever since it was last referenced, the unreclaimable memory
-/// and the pages referenced after it fitted into L beside it. If not, it is read again: a refault. The first read of a
-/// page is none, and neither is a write, which finds its page or makes it: only a read must wait for the disk. Both make
-/// the page the last referenced. Pages that are removed leave their room to what comes next.
+/// A page referenced again is still cached under limit L if, ever since its last reference, the unreclaimable memory
+/// and the pages referenced after it fitted into L together with it. Otherwise it is read again: a refault. The first
+/// read of a page is no refault. Neither is a write, which finds its page or creates it: only a read must wait for the
+/// disk. Both make the page the last referenced. Removed pages leave their room to later ones.
 ///
-/// The curve is exact to 0.1 % in either axis (more only if 512 points do not suffice) while at most 131 072 distinct
-/// pages are referenced, and 65 536 times; beyond that, it is made from the share of the pages in `sampled_share` (as in SHARDS;
-/// Waldspurger et al., FAST '15; but the same share of every MiB), of 2048 pages at least. Memory stays below 10 MiB in any case. What is not in the references (`foreign`, `not_visible`,
-/// `lost_events`, `rung`) is the caller's to fill in.
+/// The curve is exact to 0.1 % in either axis (more only if 512 points do not suffice) for up to 131 072 distinct pages
+/// and 65 536 references. Beyond that, it is made from the share of the pages in `sampled_share` (as in SHARDS;
+/// Waldspurger et al., FAST '15; but the same share of every MiB), of at least 2048 pages. Memory stays below 10 MiB in
+/// any case. The caller fills in what the references do not contain (`foreign`, `not_visible`, `lost_events`, `rung`).
 pub fn file_demand(
     references: impl Iterator<Item = FileReference>,
     unreclaimable: &[(u64, u64)],
@@ -91,11 +91,11 @@ struct Pages {
     /// References to tracked pages since the last halving.
     taken: u32,
     needs: Histogram,
-    /// Unreclaimable pages for which the room of removed pages was taken, or that were there before those were removed.
+    /// Unreclaimable pages that have taken the room of removed pages, or that were there before those were removed.
     held: u64,
-    /// Pages that were removed.
+    /// Number of removed pages.
     removed: u64,
-    /// Of these, how many had been written only.
+    /// Number of these that had only been written.
     removed_unread: u64,
 }
 
@@ -113,7 +113,7 @@ impl Pages {
         }
     }
 
-    /// Unreclaimable memory that grows takes the room of removed pages first.
+    /// Growing unreclaimable memory first takes the room of removed pages.
     fn make_room_for(&mut self, held: u64) {
         let halvings = self.tracked.halvings();
         let taken = self.stack.take_room((held.saturating_sub(self.held) >> halvings) as usize);
@@ -147,7 +147,7 @@ impl Pages {
             }
             *taken += 1;
         });
-        if self.taken > TAKEN_REFERENCES && self.stack.len() > 2 * ENOUGH_PAGES {
+        if self.taken > TAKEN_REFERENCES && self.stack.len() > 2 * MIN_TRACKED_PAGES {
             self.halve();
         }
         while self.stack.len() > self.most {
@@ -161,7 +161,7 @@ impl Pages {
         self.stack.retain(|page| self.tracked.has(page));
     }
 
-    /// Unreclaimable memory was at a peak of `held` pages: every page in the stack needed a limit that held both.
+    /// Unreclaimable memory had a peak of `held` pages: every page in the stack needed a limit that held both.
     fn squeeze(&mut self, held: u64) {
         let halvings = self.tracked.halvings();
         self.stack.for_each_depth(|depth, tag| {
@@ -184,7 +184,7 @@ impl Pages {
     }
 }
 
-/// Of its first page.
+/// Key of its first page.
 fn key_of(reference: &FileReference) -> u64 {
     u64::from(reference.file) << 40 ^ reference.first_page
 }
@@ -201,12 +201,12 @@ struct Held {
 impl Held {
     fn new(unreclaimable: &[(u64, u64)], page_bytes: u64) -> Held {
         let points: Vec<_> = unreclaimable.iter().map(|(t, bytes)| (*t, bytes.div_ceil(page_bytes))).collect();
-        let squeezes = peaks(&points, MOST_SQUEEZES);
+        let squeezes = peaks(&points, MAX_SQUEEZES);
         Held { points, next: 0, squeezes, next_squeeze: 0, page_bytes }
     }
 
-    /// What was held at that time, which must not be before the last one asked for. Of the samples before and after it the larger one:
-    /// programs take and free memory at once, and nobody knows when between the two.
+    /// Unreclaimable pages at a time, which must not be before that of the last call. Uses the larger of the samples
+    /// before and after: programs allocate and free at once, at an unknown time between the two.
     fn pages_at(&mut self, t_ns: u64) -> u64 {
         while self.points.get(self.next).is_some_and(|(t, _)| *t <= t_ns) {
             self.next += 1;
@@ -228,7 +228,7 @@ impl Held {
     }
 }
 
-/// The local peaks from which the line falls by more than a hundredth of its highest; by more, if that leaves too many.
+/// The local peaks after which the line falls by more than a hundredth of its maximum; by more, if there are too many.
 fn peaks(points: &[(u64, u64)], most: usize) -> Vec<(u64, u64)> {
     let highest = points.iter().map(|(_, held)| *held).max().unwrap_or(0);
     let mut fall = highest / 100 + 1;
@@ -259,7 +259,7 @@ fn peaks_before_falls(points: &[(u64, u64)], fall: u64) -> Vec<(u64, u64)> {
     peaks
 }
 
-/// Refaults by limit: down by a step at each limit that some pages need, drawn from the floor on.
+/// Refaults by limit: falls by a step at each limit that some pages need; drawn from the floor on.
 fn curve(needs: &Histogram, floor_bytes: u64, page_bytes: u64) -> Vec<DemandPoint> {
     let total: u64 = needs.needs().map(|(_, _, weight)| weight).sum();
     let floor = floor_bytes.div_ceil(page_bytes);
@@ -287,7 +287,7 @@ fn curve(needs: &Histogram, floor_bytes: u64, page_bytes: u64) -> Vec<DemandPoin
         .map(|(limit, refaults)| DemandPoint { limit_bytes: limit * page_bytes, refault_bytes: refaults * page_bytes })
         .collect();
     let most = points[0].refault_bytes as f64;
-    keep_corners(&points, most * CURVE_ERROR, MOST_POINTS)
+    keep_corners(&points, most * CURVE_ERROR, MAX_POINTS)
 }
 
 #[cfg(test)]
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_looping_scan_beside_a_heap_is_a_cliff_where_both_fit() {
+    fn a_loop_beside_a_heap_has_a_cliff_where_both_fit() {
         let demand = file_demand(looping(30, 6), &[(0, 10 * MIB)], PAGE);
         assert_eq!(demand.sampled_share, 1.0);
         assert_eq!(demand.referenced_bytes, 180 * MIB);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_sampled_and_its_cliff_still_found() {
+    fn a_long_run_is_sampled_and_keeps_its_cliff() {
         let demand = file_demand(looping(300, 100), &[(0, 100 * MIB)], PAGE);
         assert!(
             demand.sampled_share < 1.0 && demand.sampled_share * 300.0 * 256.0 >= 2048.0,
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_was_there_all_the_time_since_the_reading_before_it_was_seen() {
+    fn a_heap_counts_from_the_sample_before_it() {
         let heap = [(0, MIB), (60_000_000, 24 * MIB), (200_000_000, 24 * MIB)];
         let demand = file_demand(looping(30, 6), &heap, PAGE);
         assert_eq!(demand.refault_bytes_at(53 * MIB), Some(150 * MIB));
@@ -346,19 +346,19 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_that_grew_and_went_between_two_readings_squeezed_the_cache() {
+    fn a_heap_between_two_reads_squeezes_the_cache() {
         let heap = [(0, MIB), (99_000_000, MIB), (100_000_000, 500 * MIB), (101_000_000, MIB)];
         let second = looping(50, 1).map(|r| FileReference { t_ns: r.t_ns + 200_000_000, ..r });
         let demand = file_demand(looping(50, 1).chain(second), &heap, PAGE);
         assert_eq!(demand.refault_bytes_at(500 * MIB), Some(50 * MIB));
-        // Only what the heap pushed out is read again: when the second reading comes, there is room.
+        // Only pages that the heap pushed out are read again: when the second read comes, there is room.
         assert!(demand.refault_bytes_at(525 * MIB).unwrap().abs_diff(25 * MIB) < MIB, "{demand:?}");
         assert!(demand.points.len() <= 6, "a slope takes few points: {demand:?}");
         assert_eq!(demand.refault_bytes_at(551 * MIB), Some(0));
     }
 
     #[test]
-    fn what_was_read_after_a_squeeze_does_not_need_room_for_it() {
+    fn pages_read_after_a_squeeze_do_not_need_its_room() {
         let heap = [(0, 500 * MIB), (1_000_000, MIB)];
         let later = looping(100, 2).map(|r| FileReference { t_ns: r.t_ns + 100_000_000, ..r });
         let demand = file_demand(std::iter::once(read(0, 9_000_000, 1)).chain(later), &heap, PAGE);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_removed_take_no_room_beside_those_that_stay() {
+    fn removed_files_take_no_room() {
         let mut references = looping(10, 1).collect::<Vec<_>>();
         for file in 1..=8 {
             let written = looping(40, 1).map(|r| FileReference { file, kind: ReferenceKind::Write, ..r });
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_takes_the_room_of_what_was_removed() {
+    fn a_heap_takes_the_room_of_removed_files() {
         let temporary = looping(100, 1).map(|r| FileReference { file: 1, ..r });
         let later = looping(10, 1).map(|r| FileReference { t_ns: r.t_ns + 300_000_000, ..r });
         let references = looping(10, 1).chain(temporary).chain([removed(100_000_000, 1, 100)]).chain(later);
@@ -412,14 +412,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_referenced_is_a_curve_of_one_point() {
+    fn no_references_give_a_curve_of_one_point() {
         let demand = file_demand(std::iter::empty(), &[(0, 3 * PAGE)], PAGE);
         assert_eq!(demand.points, [DemandPoint { limit_bytes: 3 * PAGE, refault_bytes: 0 }]);
         assert_eq!(demand.sampled_share, 1.0);
     }
 
     #[test]
-    fn more_pages_than_can_be_tracked_are_sampled_and_the_cliff_stays_where_it_is() {
+    fn sampling_many_pages_keeps_the_cliff() {
         let demand = demand_tracking(16 << 10, looping(1000, 3), &[(0, 10 * MIB)], PAGE);
         assert!(demand.sampled_share < 0.1, "{}", demand.sampled_share);
         let near = |bytes: u64, truth: u64| (bytes as f64 / truth as f64 - 1.0).abs() < 0.03;
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_are_those_that_fell() {
+    fn peaks_are_followed_by_falls() {
         let points: Vec<_> = [1, 5, 3, 9, 9, 8, 2, 4, 4].iter().enumerate().map(|(t, v)| (t as u64, *v)).collect();
         assert_eq!(peaks_before_falls(&points, 0), [(1, 5), (4, 9)]);
         assert_eq!(peaks_before_falls(&points, 2), [(4, 9)]);
@@ -437,7 +437,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_curve_is_that_of_an_lru_cache_of_what_the_heap_leaves(
+        fn the_curve_matches_an_lru_beside_the_heap(
             accesses in prop::collection::vec((0u64..60, 1u32..5, prop::bool::weighted(0.1)), 1..300),
             heap in 0u64..20,
         ) {

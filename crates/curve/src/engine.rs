@@ -1,4 +1,4 @@
-//! What all engines have in common.
+//! Common to all engines.
 
 use crate::aet::Aet;
 use crate::exact::Exact;
@@ -8,44 +8,44 @@ use crate::shards::Shards;
 
 /// Makes miss ratio curves of references, in one pass.
 pub trait Engine<I: Item> {
-    /// Takes in references, in their order. Many at a time cost less than one by one.
+    /// Takes references in order. Many at a time cost less than one by one.
     fn reference(&mut self, items: &[I]);
 
     /// The curve of the references since the start, or since the last [`restart`](Engine::restart).
     fn curve(&mut self) -> MissRatioCurve;
 
-    /// Begins a new curve, with all that is known of the items: after a warm-up, or at the end of a window of time.
+    /// Begins a new curve, and keeps what is known of the items: after a warm-up, or at the end of a time window.
     fn restart(&mut self);
 
-    /// The share of the items that is looked at; 1 is all.
+    /// The share of the items that is sampled; 1 is all.
     fn sampled_share(&self) -> f64;
 }
 
-/// Which engine.
+/// The kind of engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EngineKind {
     /// [`Exact`].
     Exact,
-    /// [`Shards`] of this share of the items, above 0 and up to 1.
+    /// [`Shards`] with this share of the items, above 0 and up to 1.
     ShardsRate(f64),
-    /// [`Shards`] of so many items.
+    /// [`Shards`] with this many items.
     ShardsSize(usize),
-    /// [`Aet`] of so many items.
+    /// [`Aet`] with this many items.
     Aet(usize),
 }
 
-/// References are handed over by so many at a time; the exact engine is faster with more.
+/// References per batch; the exact engine is faster with more.
 const BATCH: usize = 1 << 12;
 const EXACT_BATCH: usize = 1 << 18;
 
 impl EngineKind {
-    /// How many references are best handed over at a time: with more, those that were just read are no longer in the caches, with
-    /// fewer, engines look at too few together.
+    /// The best number of references per call. With more, the references just read leave the caches; with fewer,
+    /// engines process too few together.
     pub fn batch(self) -> usize {
         if self == EngineKind::Exact { EXACT_BATCH } else { BATCH }
     }
 
-    /// A new engine.
+    /// Creates an engine.
     pub fn build<I: Item + 'static>(self) -> Box<dyn Engine<I>> {
         match self {
             EngineKind::Exact => Box::new(Exact::new()),

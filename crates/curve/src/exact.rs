@@ -6,10 +6,11 @@ use crate::item::Item;
 use crate::lru::Lru;
 use crate::miss_ratio::MissRatioCurve;
 
-/// Exact stack distances of all references (Mattson et al., 1970). A reference takes O(log n) of n distinct items. Of items of
-/// size 1 the curve is exact, in at most 60 bytes per item and 4 MiB. Of objects distances are exact, and the curve rounds needed
-/// sizes up by less than a thousandth; they take at most 112 bytes per object, and 4 MiB. Memory does not grow with the references.
-/// It is fastest with more than 131 072 references at a time, of which a second thread then looks the items up.
+/// Exact stack distances of all references (Mattson et al., 1970). A reference takes O(log n) for n distinct items.
+/// With items of size 1 the curve is exact, in at most 60 bytes per item plus 4 MiB. With objects, distances are exact,
+/// and the curve rounds needed sizes up by less than a thousandth, in at most 112 bytes per object plus 4 MiB. Memory
+/// does not grow with the references. It is fastest with more than 131 072 references at a time, for which a second
+/// thread looks up the items.
 pub struct Exact<I: Item> {
     stack: Lru<I::Row>,
     counts: Counts,
@@ -18,7 +19,7 @@ pub struct Exact<I: Item> {
 }
 
 impl<I: Item> Exact<I> {
-    /// An engine that has seen nothing.
+    /// An engine without references.
     pub fn new() -> Exact<I> {
         let counts = Counts::with_fineness(I::FINENESS);
         Exact { stack: Lru::new(), counts, references: 0, first: 0 }

@@ -1,10 +1,10 @@
-//! Prefix sums of numbers that change.
+//! Prefix sums of changing numbers.
 
 /// A Fenwick tree: element i covers the `i & -i` places that end with place i - 1. A change and a sum take O(log n).
 pub struct Fenwick(Vec<u64>);
 
 impl Fenwick {
-    /// So many places, all 0.
+    /// This many places, all 0.
     pub fn new(places: usize) -> Fenwick {
         Fenwick(vec![0; places + 1])
     }
@@ -14,7 +14,7 @@ impl Fenwick {
         self.change(place, by);
     }
 
-    /// Takes away from a place.
+    /// Subtracts from a place.
     pub fn subtract(&mut self, place: usize, by: u64) {
         self.change(place, by.wrapping_neg());
     }

@@ -1,25 +1,26 @@
-//! How much needs which size: exact up to a chosen size, rounded up by a small part beyond it.
+//! Weights by needed size: exact up to a chosen size, rounded up slightly beyond it.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// Up to 2048, sizes are told apart; beyond, to 1 part in 1024.
+/// Sizes up to 2048 are exact; beyond, precise to 1 part in 1024.
 const FINENESS: u32 = 10;
 
-/// Weights by needed size. Adding takes O(1); memory is bounded: 440 KiB of 8 bytes each.
+/// Weights by needed size. Adding takes O(1); memory is bounded: 440 KiB with 8 bytes each.
 #[derive(Default)]
 pub struct Histogram<W = u64> {
     buckets: Vec<W>,
 }
 
 impl<W: Copy + Default + PartialEq + AddAssign> Histogram<W> {
-    /// `weight` more needs a size (at least 1).
+    /// Adds `weight` that needs a size (at least 1).
     #[inline]
     pub fn add(&mut self, size: u64, weight: W) {
         *at(&mut self.buckets, bucket(size, FINENESS)) += weight;
     }
 
-    /// Rising: a size that is too little, the next that was told apart from it and is enough, and the weight that needs it.
+    /// Rising: (largest size that is too small, smallest size that is enough, weight that needs it), at the histogram's
+    /// precision.
     pub fn needs(&self) -> impl Iterator<Item = (u64, u64, W)> {
         let used = self.buckets.iter().enumerate().filter(|(_, weight)| **weight != W::default());
         used.map(|(bucket, weight)| {
@@ -29,22 +30,22 @@ impl<W: Copy + Default + PartialEq + AddAssign> Histogram<W> {
     }
 }
 
-/// A histogram of what weighs 1, as fine as one likes. Adding takes O(1), and touches but 2 bytes for each size, so that more of them
-/// stay in the caches; memory follows the largest size.
+/// A histogram of unit weights with a chosen precision. Adding takes O(1) and touches only 2 bytes per size, so that
+/// more of them stay in the caches. Memory grows with the largest size.
 pub struct Counts {
     fineness: u32,
     buckets: Vec<u16>,
-    /// What the buckets have no room for.
+    /// Overflow of the buckets.
     carried: BTreeMap<usize, u64>,
 }
 
 impl Counts {
-    /// Sizes up to 2^(fineness + 1) are told apart; above, to one part in 2^fineness.
+    /// Sizes up to 2^(fineness + 1) are exact; above, precise to one part in 2^fineness.
     pub fn with_fineness(fineness: u32) -> Counts {
         Counts { fineness, buckets: Vec::new(), carried: BTreeMap::new() }
     }
 
-    /// One more needs a size (at least 1).
+    /// Adds one that needs a size (at least 1).
     #[inline]
     pub fn add(&mut self, size: u64) {
         let bucket = bucket(size, self.fineness);
@@ -55,7 +56,7 @@ impl Counts {
         }
     }
 
-    /// As [`Histogram::needs`].
+    /// Same as [`Histogram::needs`].
     pub fn needs(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let counts = self.buckets.iter().enumerate().map(|(bucket, count)| {
             let (too_little, enough) = bounds(bucket, self.fineness);
@@ -85,11 +86,11 @@ fn bucket(size: u64, fineness: u32) -> usize {
     ((shift as usize) << fineness) + (below >> shift) as usize
 }
 
-/// The sizes between which a bucket lies: too little, enough.
+/// The bounds of a bucket: too small, enough.
 fn bounds(bucket: usize, fineness: u32) -> (u64, u64) {
     let shift = (bucket >> fineness).saturating_sub(1);
     let below = (bucket - (shift << fineness)) as u64;
-    // The last bucket's upper bound is one too large for 64 bits.
+    // The last bucket's upper bound does not fit into 64 bits.
     (below << shift, (((below + 1) as u128) << shift).min(u64::MAX as u128) as u64)
 }
 
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn fine_counts_tell_all_sizes_apart() {
+    fn fine_counts_are_exact() {
         let mut counts = Counts::with_fineness(30);
         for size in [1, 77_777, 1_000_000, 1, 77_777, 1_000_000] {
             counts.add(size);

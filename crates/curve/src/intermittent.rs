@@ -1,4 +1,4 @@
-//! Intermittent tracking (IMT): memory is tracked only while its demand changes; cheap events tell when that may be.
+//! Intermittent tracking (IMT): memory is tracked only while its demand changes; cheap events indicate when it may.
 
 use model::TOLERATED_MISSES;
 
@@ -6,49 +6,51 @@ use crate::phases::{Detector, Verdict};
 use crate::recent::{Recent, Seen};
 use crate::untracked::Untracked;
 
-/// An event's threshold is never tightened below this: a signal that did not move at all tells nothing.
-const LEAST_THRESHOLD: f64 = 0.005;
+/// Lower limit of an event's threshold, because a signal that did not move at all gives no information.
+const MIN_THRESHOLD: f64 = 0.005;
 
-/// "Just below": the interval of what is stable is closed.
+/// "Just below": the interval of stable values is closed.
 const JUST_BELOW: f64 = 0.999;
 
-/// An interval that needs by so much less, or more, than the last ones together may be the first of another phase. Then tracking stays on
-/// until one needs as much again, or until what is told follows; and while what is told moves by so much.
-const APART: f64 = 0.1;
+/// An interval that needs this share more or less than the last ones together may begin another phase. Then tracking
+/// stays on until an interval needs as much again, or until the reported working set follows; and while the reported
+/// working set changes by this share.
+const DIFFERENT_BY: f64 = 0.1;
 
-/// Misses are of pages of so many bytes.
+/// Bytes of the pages that misses count.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// How far an event may be off before a new phase is predicted (T).
+/// How far an event may deviate before a new phase is predicted (T).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// Always so far.
+    /// Constant.
     Fixed(f64),
-    /// So far at first; then what the working set shows to be right.
+    /// Initial value; then adjusted by the working set.
     Adaptive(f64),
 }
 
-/// After how many intervals without tracking it is switched on to see whether the thresholds are right.
+/// Number of intervals without tracking after which it is switched on to check the thresholds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// At first, and after each adjustment.
+    /// Initially, and after each adjustment.
     pub first: u32,
-    /// More by so many after a check that found nothing to adjust.
+    /// Increase after a check that found nothing to adjust.
     pub step: u32,
-    /// At most.
+    /// Maximum.
     pub most: u32,
 }
 
-/// How to track intermittently. The default is the paper's, with the threshold that serves sampled Accessed bits best.
+/// How to track intermittently. The defaults are the paper's, with the threshold that works best with sampled Accessed
+/// bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Samples in the moving averages (k), at least 2.
     pub width: usize,
-    /// The working set has at most so many misses per second.
+    /// Tolerated misses per second of a working set.
     pub misses_per_second: f64,
-    /// How far the working set may be off, as a share.
+    /// Tolerated relative error of the working set.
     pub wss_threshold: f64,
-    /// The unit of tracking, in the working set's: less than that off is not off.
+    /// Precision of tracking, in the working set's unit: a smaller difference is none.
     pub wss_unit: f64,
     /// The events' threshold.
     pub threshold: Threshold,
@@ -69,13 +71,13 @@ impl Default for Settings {
     }
 }
 
-/// Says before each interval whether to track during it, and tells the working set. O(k) per signal and interval, and the points of
-/// the last intervals' curves, sorted.
+/// Decides before each interval whether to track it, and reports the working set. O(k) per signal and interval, plus
+/// sorting the points of the last intervals' curves.
 #[derive(Clone, Debug)]
 pub struct Intermittent {
     settings: Settings,
     recent: Recent,
-    told: u64,
+    reported: u64,
     wss: Detector,
     events: Vec<Event>,
     is_on: bool,
@@ -89,15 +91,15 @@ pub struct Intermittent {
 struct Event {
     detector: Detector,
     threshold: f64,
-    /// How far off it was when it last switched tracking on or kept it on, until the working set has been compared.
+    /// Its deviation when it last switched tracking on or kept it on, until the working set has been compared.
     alarm: Option<f64>,
     /// The alarm before that, if it has not been judged.
     earlier: Option<f64>,
 }
 
 impl Intermittent {
-    /// Begins with tracking on. There are as many signals as `units`, which say how far off each may be by chance; a new phase in any of
-    /// them is one.
+    /// Starts with tracking on. There is one signal per entry of `units`, its chance deviation. A new phase in any
+    /// signal is a new phase.
     pub fn new(settings: Settings, units: impl IntoIterator<Item = f64>) -> Intermittent {
         let (Threshold::Fixed(threshold) | Threshold::Adaptive(threshold)) = settings.threshold;
         let event =
@@ -105,7 +107,7 @@ impl Intermittent {
         Intermittent {
             settings,
             recent: Recent::default(),
-            told: 0,
+            reported: 0,
             wss: Detector::new(settings.width, settings.wss_unit),
             events: units.into_iter().map(event).collect(),
             is_on: true,
@@ -116,35 +118,36 @@ impl Intermittent {
         }
     }
 
-    /// Whether to track during the next interval.
+    /// Whether to track the next interval.
     pub fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// The events' thresholds now.
+    /// Current thresholds of the events.
     pub fn thresholds(&self) -> impl Iterator<Item = f64> {
         self.events.iter().map(|event| event.threshold)
     }
 
-    /// The working set of the last intervals in which memory was tracked, in bytes.
+    /// The working set of the last tracked intervals, in bytes.
     pub fn wss(&self) -> u64 {
-        self.told
+        self.reported
     }
 
-    /// In the interval that goes by next memory is not tracked, and at least so many bytes that were known before were accessed in its so many
-    /// seconds. If that is more than the working set, tracking goes on until tracked intervals show as much, or do not for long.
+    /// Call before [`interval`](Self::interval) for an interval that was not tracked: in its `seconds` at least `bytes`
+    /// of known memory were accessed. If that exceeds the working set, tracking goes on until tracked intervals show as
+    /// much, or have not for long.
     pub fn accessed_untracked(&mut self, bytes: u64, seconds: f64) {
         let tolerated = self.settings.misses_per_second * seconds * PAGE_BYTES;
-        self.untracked.accessed(bytes, self.told, tolerated.max(self.settings.wss_unit) as u64);
+        self.untracked.accessed(bytes, self.reported, tolerated.max(self.settings.wss_unit) as u64);
     }
 
-    /// So many bytes were accessed in an interval without tracking, and the working set is less: how much is needed is unknown.
+    /// Bytes accessed in an interval without tracking that exceed the working set: the true demand is unknown.
     pub fn unexplained(&self) -> Option<u64> {
         self.untracked.bytes()
     }
 
-    /// An interval has gone by. `seen`: what was seen, if it was tracked; `events`: the signals' samples, in the order of
-    /// all calls. Returns whether the working set was found to be another than before: a new phase.
+    /// Ends an interval. `seen`: what was seen, if it was tracked; `events`: the signals' samples, always in the same
+    /// order. Returns whether the working set has changed: a new phase.
     pub fn interval(&mut self, seen: Option<Seen>, events: &[f64]) -> bool {
         let sampled = self.events.iter_mut().zip(events);
         let verdicts: Vec<Verdict> = sampled.map(|(event, value)| event.sample(*value)).collect();
@@ -152,10 +155,10 @@ impl Intermittent {
         match seen {
             Some(seen) => {
                 let is_apart = self.take_in(seen);
-                let verdict = self.wss.sample(self.told as f64, self.settings.wss_threshold);
-                self.untracked.tracked(self.told);
+                let verdict = self.wss.sample(self.reported as f64, self.settings.wss_threshold);
+                self.untracked.tracked(self.reported);
                 let is_explained = self.unexplained().is_none();
-                // An alarm is neither right nor false before it is known what has been accessed.
+                // Alarms can only be judged once it is known what was accessed.
                 let adjusted = is_explained
                     && matches!(self.settings.threshold, Threshold::Adaptive(_))
                     && self.adjust(verdict, &verdicts);
@@ -166,8 +169,8 @@ impl Intermittent {
                     self.checkpoint = (self.checkpoint + step).min(most);
                 }
                 self.is_check = false;
-                // After an alarm it takes some intervals until a signal can give another. A working set that has not changed does not wait
-                // for that.
+                // After an alarm it takes some intervals until a signal can give another one. If the working set has
+                // not changed, tracking ends without waiting for that.
                 self.is_on = has_changed || is_apart || !is_explained || !matches!(verdict, Verdict::Stable { .. });
                 self.off_for = 0;
                 matches!(verdict, Verdict::Changed { .. })
@@ -181,30 +184,32 @@ impl Intermittent {
         }
     }
 
-    /// Tells the working set anew: whether this interval alone needs another, or the one before was told another.
+    /// Updates the reported working set. Returns whether this interval alone needs a different one, or the reported one
+    /// has changed.
     fn take_in(&mut self, seen: Seen) -> bool {
         let most = self.settings.misses_per_second;
         if self.off_for > 0 {
             self.recent.keep_last();
         }
         self.recent.add(seen);
-        let before = std::mem::replace(&mut self.told, self.recent.working_set(most));
-        let apart = self.told.abs_diff(self.recent.last_working_set(most));
-        // Of a small program each step is less than the unit.
-        let moved = self.told.abs_diff(before) as f64 > APART * self.told.max(before) as f64;
-        moved || apart as f64 > (APART * self.told as f64).max(self.settings.wss_unit)
+        let before = std::mem::replace(&mut self.reported, self.recent.working_set(most));
+        let apart = self.reported.abs_diff(self.recent.last_working_set(most));
+        // In a small program each step is smaller than the unit.
+        let moved = self.reported.abs_diff(before) as f64 > DIFFERENT_BY * self.reported.max(before) as f64;
+        moved || apart as f64 > (DIFFERENT_BY * self.reported as f64).max(self.settings.wss_unit)
     }
 
-    /// Feeds the working set's stability back: whether a threshold was wrong, and is now another.
+    /// Adjusts the thresholds by the working set's stability. Returns whether one has changed.
     fn adjust(&mut self, wss: Verdict, events: &[Verdict]) -> bool {
         match wss {
-            // What events tell while a phase begins says nothing of their thresholds: the new phase is known already.
+            // Events at the start of a phase say nothing about their thresholds, because the new phase is already
+            // known.
             Verdict::Filling => {
                 self.events.iter_mut().for_each(|event| _ = event.alarms());
                 false
             }
-            // Too tight: an event gave the alarm, and until it was steady again, or gave the next, nothing had changed. Sooner the
-            // working set need not follow: memory is taken before it is used.
+            // Too tight: an event gave an alarm, and until it was stable again, or gave the next one, the working set
+            // had not changed. It need not change sooner, because memory is allocated before it is used.
             Verdict::Stable { .. } => {
                 let mut adjusted = false;
                 for (event, now) in self.events.iter_mut().zip(events) {
@@ -219,13 +224,13 @@ impl Intermittent {
                 }
                 adjusted
             }
-            // Too wide: no event gave an alarm. The one that was off the most should have.
+            // Too wide: no event gave an alarm. The one that deviated most should have.
             Verdict::Changed { .. } => {
-                let was_told = self.events.iter_mut().filter_map(Event::alarms).count() > 0;
+                let has_alarm = self.events.iter_mut().filter_map(Event::alarms).count() > 0;
                 let off = self.events.iter_mut().zip(events.iter().filter_map(|verdict| verdict.deviation()));
                 match off.max_by(|(a, x), (b, y)| (x / a.threshold).total_cmp(&(y / b.threshold))) {
-                    Some((event, deviation)) if !was_told && events.iter().all(|v| *v != Verdict::Filling) => {
-                        event.threshold = event.threshold.min((deviation * JUST_BELOW).max(LEAST_THRESHOLD));
+                    Some((event, deviation)) if !has_alarm && events.iter().all(|v| *v != Verdict::Filling) => {
+                        event.threshold = event.threshold.min((deviation * JUST_BELOW).max(MIN_THRESHOLD));
                         true
                     }
                     _ => false,
@@ -244,14 +249,14 @@ impl Event {
         verdict
     }
 
-    /// The last alarm, if none has been judged; now they are.
+    /// Returns the last alarm that has not been judged. All count as judged now.
     fn alarms(&mut self) -> Option<f64> {
         self.earlier = None;
         self.alarm.take()
     }
 }
 
-/// One interval of a run that was tracked all the time.
+/// One interval of a fully tracked run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
     /// What was seen of memory.
@@ -260,39 +265,40 @@ pub struct Interval {
     pub events: Vec<f64>,
 }
 
-/// What intermittent tracking would have made of such a run.
+/// What intermittent tracking would have made of a fully tracked run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
-    /// The working set, as tracking all the time tells it.
+    /// The working set by full tracking.
     pub wss: Vec<f64>,
     /// Whether each interval would have been tracked.
     pub on: Vec<bool>,
-    /// The working set it would have told: that of the last tracked intervals.
+    /// The working set that it would have reported: that of the last tracked intervals.
     pub told: Vec<f64>,
     /// Share of the intervals tracked.
     pub up_ratio: f64,
-    /// Mean of |true - told| / true over the intervals whose working set is not 0.
+    /// Mean of |true - reported| / true over the intervals whose working set is not 0.
     pub mean_relative_error: f64,
 }
 
-/// Feeds a fully tracked run to the algorithm, as the paper evaluates it. `None` of no intervals. An interval takes as long as in
-/// [`Intermittent`].
+/// Feeds a fully tracked run to the algorithm, as the paper evaluates it. `None` without intervals. Cost per interval
+/// as for [`Intermittent`].
 pub fn replay(settings: Settings, units: &[f64], run: &[Interval]) -> Option<Replay> {
     let mut tracking = Intermittent::new(settings, units.iter().copied());
     let mut always = Recent::default();
-    let (mut wss, mut on, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut wss, mut on, mut reported) = (Vec::new(), Vec::new(), Vec::new());
     for interval in run {
         always.add(interval.seen.clone());
         wss.push(always.working_set(settings.misses_per_second) as f64);
         on.push(tracking.is_on());
         tracking.interval(tracking.is_on().then(|| interval.seen.clone()), &interval.events);
-        told.push(tracking.wss() as f64);
+        reported.push(tracking.wss() as f64);
     }
-    let errors = wss.iter().zip(&told).filter(|(wss, _)| **wss > 0.0).map(|(wss, told)| (wss - told).abs() / wss);
+    let errors =
+        wss.iter().zip(&reported).filter(|(wss, _)| **wss > 0.0).map(|(wss, reported)| (wss - reported).abs() / wss);
     let (error, compared) = errors.fold((0.0, 0u64), |(sum, count), error| (sum + error, count + 1));
     let up_ratio = on.iter().filter(|on| **on).count() as f64 / run.len() as f64;
     let mean_relative_error = error / compared.max(1) as f64;
-    (!run.is_empty()).then_some(Replay { wss, on, told, up_ratio, mean_relative_error })
+    (!run.is_empty()).then_some(Replay { wss, on, told: reported, up_ratio, mean_relative_error })
 }
 
 #[cfg(test)]
@@ -301,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    /// Phases of some intervals each: a working set in MiB, an event's level, and the event's noise.
+    /// Phases of some intervals each: (intervals, working set in MiB, level of the event, noise of the event).
     fn run(phases: &[(usize, f64, f64, f64)]) -> Vec<Interval> {
         let mut state = 1u64;
         let mut noise = move || {
@@ -319,12 +325,12 @@ mod tests {
         phases.iter().flat_map(phase).collect()
     }
 
-    /// A second in which much misses below this size, and nothing with it.
+    /// A second in which many accesses miss below this size, and none above.
     fn seen(wss: f64) -> Seen {
         needing(&[(wss, 10_000.0)])
     }
 
-    /// A second in which so many misses need this size not to be, and so many that one.
+    /// A second with these misses, each as (size that avoids them, number of misses).
     fn needing(needs: &[(f64, f64)]) -> Seen {
         let mut left: f64 = needs.iter().map(|(_, misses)| misses).sum();
         let mut misses = vec![MissPoint { bytes: 0, misses_per_second: left }];
@@ -339,10 +345,10 @@ mod tests {
         replay(Settings { threshold, ..Settings::default() }, &[0.0], run).unwrap()
     }
 
-    /// In how many of the intervals from one on is told by more than a tenth another working set than always tracking tells.
+    /// Number of intervals from `from` on whose reported working set is off by more than a tenth.
     fn wrong_from(replay: &Replay, from: usize) -> usize {
         let both = replay.wss.iter().zip(&replay.told).skip(from);
-        both.filter(|(wss, told)| (*wss - *told).abs() > 0.1 * *wss).count()
+        both.filter(|(wss, reported)| (*wss - *reported).abs() > 0.1 * *wss).count()
     }
 
     const FIVE: [(usize, f64, f64, f64); 5] = [
@@ -354,14 +360,14 @@ mod tests {
     ];
 
     #[test]
-    fn of_clean_phases_little_is_tracked_and_little_lost() {
+    fn clean_phases_need_little_tracking() {
         let replay = replayed(Threshold::Adaptive(0.05), &run(&FIVE));
         let (up, error) = (replay.up_ratio, replay.mean_relative_error);
         assert!(up < 0.18 && error < 0.03, "{up} {error}");
     }
 
     #[test]
-    fn a_noisy_event_is_tolerated_once_the_working_set_has_shown_that_it_means_nothing() {
+    fn a_noisy_event_is_tolerated_if_wss_is_stable() {
         let noisy: Vec<_> = [(600, 400.0, 1000.0, 0.6)].into();
         let (fixed, adaptive) =
             (replayed(Threshold::Fixed(0.05), &run(&noisy)), replayed(Threshold::Adaptive(0.05), &run(&noisy)));
@@ -369,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_restless_while_a_phase_begins_is_trusted_as_before() {
+    fn noise_at_the_start_of_a_phase_keeps_thresholds() {
         let phases =
             [(50, 512.0, 1000.0, 0.01), (1, 1.0, 1.0, 0.0), (50, 191.0, 406.0, 0.01), (50, 764.0, 969.0, 0.01)];
         let replay = replayed(Threshold::Adaptive(0.05), &run(&phases));
@@ -378,9 +384,9 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_ahead_of_the_working_set_is_trusted_as_before() {
+    fn an_event_ahead_of_wss_keeps_its_threshold() {
         let mut run = run(&[(50, 256.0, 270.0, 0.01), (50, 640.0, 672.0, 0.01), (50, 160.0, 170.0, 0.01)]);
-        // A checkpoint is under way in the interval in which the new phase's memory is taken, but not yet used.
+        // A checkpoint is due in the interval in which the new phase's memory is allocated, but not yet used.
         let ahead = (10..50).rev().find(|at| replayed(Threshold::Adaptive(0.05), &run).on[*at]).unwrap();
         run.drain(ahead + 1..50);
         run[ahead].events[0] = 814.0;
@@ -391,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_no_event_shows_is_found_at_a_checkpoint() {
+    fn checkpoints_find_changes_without_events() {
         let silent: Vec<_> = [(200, 400.0, 1000.0, 0.01), (200, 800.0, 1000.0, 0.01)].into();
         let replay = replayed(Threshold::Adaptive(0.05), &run(&silent));
         let late = wrong_from(&replay, 200);
@@ -399,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_through_now_and_then_is_needed_all_the_time() {
+    fn memory_accessed_now_and_then_is_always_needed() {
         let run: Vec<_> = (0..300)
             .map(|at| Interval { seen: seen(if at % 3 == 0 { 5e8 } else { 2e7 }), events: vec![1000.0] })
             .collect();
@@ -409,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_needs_less_is_found_at_a_checkpoint_and_told_when_it_is_certain() {
+    fn checkpoints_find_phases_that_need_less() {
         let silent: Vec<_> = [(100, 800.0, 1000.0, 0.01), (100, 300.0, 1000.0, 0.01)].into();
         let replay = replayed(Threshold::Adaptive(0.05), &run(&silent));
         let late = wrong_from(&replay, 100);
@@ -417,8 +423,8 @@ mod tests {
     }
 
     #[test]
-    fn a_working_set_that_changes_slowly_is_followed() {
-        // Between two checkpoints no signal shows it, and no interval is far off the one before.
+    fn a_slowly_changing_working_set_is_followed() {
+        // Between two checkpoints no signal shows it, and each interval is close to the one before.
         let slow: Vec<_> =
             (0..400).map(|at| Interval { seen: seen(18e6 - 15e3 * at as f64), events: vec![1000.0] }).collect();
         let replay = replayed(Threshold::Adaptive(0.05), &slow);
@@ -427,9 +433,9 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_of_which_a_checkpoint_sees_a_part_is_tracked_until_it_is_told() {
-        // Beside the curve of before, what little misses has little weight: what is told has moved by a third of the way, too little to be
-        // another phase.
+    fn a_phase_seen_in_part_is_tracked_until_reported() {
+        // Few misses have little weight beside the curve from before: the reported value has moved by a third of the
+        // way, which is too little for a new phase.
         let (small, large): (&[_], &[_]) = (&[(1.6e6, 5000.0)], &[(1.6e6, 4000.0), (3e6, 850.0), (6.3e6, 150.0)]);
         let interval = |needs| Interval { seen: needing(needs), events: vec![1000.0] };
         let run: Vec<_> = (0..100).map(|_| interval(small)).chain((0..100).map(|_| interval(large))).collect();
@@ -439,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_working_set_of_which_each_interval_sees_a_part_is_tracked_until_all_is_told() {
+    fn a_small_wss_seen_in_parts_is_tracked_until_complete() {
         let parts = [2.4e6, 2.9e6, 3.5e6, 4.2e6];
         let late: Vec<_> = (0..4)
             .map(|first| {
@@ -452,12 +458,13 @@ mod tests {
         assert!(late.iter().all(|late| *late <= 22), "{late:?} intervals late");
     }
 
-    /// Working sets as they are reported, `None`: unknown; and the share of tracked intervals, of a program that touches so much in every
-    /// third interval and needs so much in all others. Memory was touched before it was looked at, so that no signal moves at first.
+    /// Reported working sets (`None`: unknown) and the share of tracked intervals, of a program that touches `burst` in
+    /// every third interval and needs `between` in the others. Memory was touched before the first scan, so that no
+    /// signal moves at first.
     fn of_bursts(burst: f64, between: f64) -> (Vec<Option<u64>>, f64) {
         let mut tracking = Intermittent::new(Settings::default(), [0.0625]);
         let mut on = 0.0;
-        let told = (0..60)
+        let reported = (0..60)
             .map(|at| {
                 let wss = if at % 3 == 0 && at > 0 { burst } else { between };
                 let is_on = tracking.is_on();
@@ -469,22 +476,22 @@ mod tests {
                 tracking.unexplained().is_none().then_some(tracking.wss())
             })
             .collect();
-        (told, on / 60.0)
+        (reported, on / 60.0)
     }
 
     #[test]
-    fn bursts_that_come_when_memory_is_not_tracked_are_seen_nevertheless() {
+    fn bursts_without_tracking_are_noticed() {
         for between in [0.0, 2e7] {
-            let (told, up) = of_bursts(2e8, between);
-            let after_burst = &told[3..];
+            let (reported, up) = of_bursts(2e8, between);
+            let after_burst = &reported[3..];
             let wrong = after_burst.iter().flatten().filter(|wss| wss.abs_diff(200_000_000) > 2_000_000).count();
-            let unknown = after_burst.iter().filter(|told| told.is_none()).count();
-            assert!(wrong == 0 && unknown <= 3 && up < 0.5, "{wrong} {unknown} {up}: {told:?}");
+            let unknown = after_burst.iter().filter(|reported| reported.is_none()).count();
+            assert!(wrong == 0 && unknown <= 3 && up < 0.5, "{wrong} {unknown} {up}: {reported:?}");
         }
     }
 
     #[test]
-    fn a_signal_that_is_off_by_less_than_its_unit_gives_no_alarm() {
+    fn a_deviation_below_the_unit_gives_no_alarm() {
         let jumpy: Vec<_> = (0..200)
             .map(|at| Interval { seen: seen(5e8), events: vec![[0.02, 0.05, 0.03, 0.08, 0.02][at % 5]] })
             .collect();
@@ -497,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn without_intervals_there_is_nothing() {
+    fn no_intervals_give_no_replay() {
         assert_eq!(replay(Settings::default(), &[0.0], &[]), None);
     }
 }

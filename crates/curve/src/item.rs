@@ -1,31 +1,31 @@
-//! What is referenced: pages and other things of one size, or objects of any size.
+//! Items that are referenced: pages and other things of one size, or objects of any size.
 
 use crate::row::Row;
 use crate::slots::Slots;
 use crate::weights::Weights;
 
-/// What an engine is fed with. A number is a thing of size 1, so that sizes are numbers of things; an [`Object`] has
-/// bytes, so that sizes are bytes. The two make different engines.
+/// An item for an engine. A number is an item of size 1, so that sizes are numbers of items. An [`Object`] has bytes,
+/// so that sizes are bytes. The two make different engines.
 pub trait Item: Copy + Sync {
-    /// How a stack of them keeps its order.
+    /// How a stack of these items keeps its order.
     type Row: Row;
 
-    /// Up to 2^(this + 1), sizes are told apart; above, to one part in 2^this.
+    /// Sizes up to 2^(this + 1) are exact; above, precise to one part in 2^this.
     const FINENESS: u32;
 
-    /// Which one it is.
+    /// Identifies the item.
     fn key(&self) -> u64;
 
-    /// How much of a cache it takes; 1 at least.
+    /// Its size in a cache; 1 at least.
     fn weight(&self) -> u64;
 }
 
-/// An object of a cache whose size is in bytes.
+/// An object in a cache whose size is in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Which one it is.
+    /// Identifies the object.
     pub key: u64,
-    /// How much of a cache it takes now. One of no bytes takes one.
+    /// Its current size in a cache. An object of no bytes counts as one byte.
     pub bytes: u64,
 }
 

@@ -1,13 +1,14 @@
-//! Stack distances and what is made of them. Pure: references in, curves out.
+//! Stack distances and curves made from them. Pure: references in, curves out.
 //!
-//! - [`Exact`], [`Shards`] and [`Aet`] are the engines: fed with references, each gives a [`MissRatioCurve`]. An [`Item`] says
-//!   what is referenced: numbers, for things of one size, or [`Object`]s with bytes. [`EngineKind`] names them.
-//! - [`Profile`] makes the curves of a whole trace, its tenants or its windows of time with them, in one pass.
-//! - [`trace`] reads references from what others have recorded.
-//! - [`ExactLru`] and [`ByteLru`] are the stacks below: for every access, how much was accessed since the last time, which is
-//!   what an LRU cache must hold to have it (Mattson et al., 1970).
-//! - [`intermittent`] says when memory need not be tracked, because its demand stays what it was.
-//! - [`two_lists`] simulates the page cache under one limit as Linux keeps it, where that is not an LRU stack.
+//! - [`Exact`], [`Shards`] and [`Aet`] are the engines: fed with references, each makes a [`MissRatioCurve`]. An
+//!   [`Item`] is what is referenced: numbers, for things of one size, or [`Object`]s with bytes. [`EngineKind`] names
+//!   the engines.
+//! - [`Profile`] makes the curves of a whole trace and of its tenants or time windows, in one pass.
+//! - [`trace`] reads references from traces of other programs.
+//! - [`ExactLru`] and [`ByteLru`] are the stacks below: for every access, how much was accessed since the last access
+//!   to the same key, which is what an LRU cache must hold for a hit (Mattson et al., 1970).
+//! - [`intermittent`] decides when memory need not be tracked, because its demand does not change.
+//! - [`two_lists`] simulates Linux's page cache under one limit, where that is not an LRU stack.
 //! - [`file_demand`] turns one run's references to the page cache into the refaults at every memory limit.
 //!
 //! ```

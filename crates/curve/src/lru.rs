@@ -4,36 +4,36 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::mpsc;
 
-use crate::batch::{Batch, MOST};
+use crate::batch::{Batch, MAX_ACCESSES};
 use crate::item::Item;
 use crate::row::Row;
 use crate::slots::Slots;
 use crate::table::{Entry, FREE, Table};
 use crate::weights::Weights;
 
-/// How many keys are looked up together, so that their cache misses overlap.
+/// Number of keys looked up together, so that their cache misses overlap.
 const TOGETHER: usize = 64;
 
-/// With fewer, a second thread is not worth it.
-const WORTH_A_THREAD: usize = 4 * MOST;
+/// With fewer accesses, a second thread is not worth its cost.
+const WORTH_A_THREAD: usize = 4 * MAX_ACCESSES;
 
-/// An exact LRU stack of any size. An access takes O(log n) of n distinct keys. Memory grows with them, never with the
-/// accesses. It holds up to 2^30 of them. Each key has a tag, that of a new one is `T::default()`.
+/// An exact LRU stack of any size. An access takes O(log n) for n distinct keys. Memory grows with the keys, up to 2^30
+/// of them, not with the accesses. Each key has a tag; that of a new key is `T::default()`.
 pub struct Lru<R, T = ()> {
     keys: Table<T>,
     row: R,
-    /// Slots of keys that were [removed](Lru::remove), which stay filled, and those keys.
+    /// Slots of [removed](Lru::remove) keys, which stay filled, with those keys.
     holes: BinaryHeap<(u32, u64)>,
     /// The first slot since the [`mark`](Lru::mark).
     mark: u32,
-    /// The memory of [`touch_all`](Lru::touch_all).
+    /// Buffers of [`touch_all`](Lru::touch_all).
     batch: Batch,
 }
 
-/// Of keys that all count 1; at most 36 bytes for each, and 12 KiB. Of accesses to many at once, 4 MiB more.
+/// A stack of keys of weight 1; at most 36 bytes each, plus 12 KiB. Batches of many accesses take 4 MiB more.
 pub type ExactLru = Lru<Slots>;
 
-/// Of objects with sizes; at most 112 bytes for each.
+/// A stack of objects with sizes; at most 112 bytes each.
 pub type ByteLru = Lru<Weights>;
 
 impl<R: Row, T: Copy + Default + Send> Default for Lru<R, T> {
@@ -48,30 +48,31 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
         Lru { keys: Table::new(), row: R::with_capacity(0), holes: BinaryHeap::new(), mark: 0, batch: Batch::default() }
     }
 
-    /// Distinct keys.
+    /// Number of distinct keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// No key yet.
+    /// Whether there is no key yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Accesses something of a weight, and gives the weight of the distinct others accessed since the last time, and the
-    /// key's tag.
+    /// Accesses a key with a weight. Returns the weight of the distinct other keys accessed since its last access, and
+    /// the key's tag.
     pub(crate) fn touch_weighing(&mut self, key: u64, weight: u64) -> (Option<u64>, &mut T) {
         self.keys.reserve(1);
         self.make_room();
         let entry = self.keys.place(self.keys.home(key), key);
         let last = std::mem::replace(&mut entry.slot, self.row.next());
         let distance = match self.holes.peek_mut() {
-            // A new key takes the room that the last accessed of the removed left.
+            // A new key takes the room of the removed key that was accessed last.
             Some(hole) if last == FREE => {
                 self.row.clear(PeekMut::pop(hole).0);
                 self.row.renew(last, weight)
             }
-            // So does one from below it in the caches that had lost it; those that had it have room in its place now.
+            // So does a key from below the hole in those caches that had lost it; the caches that still had it keep the
+            // hole at its old place.
             Some(mut hole) if hole.0 > last => {
                 let distance = self.row.behind(last);
                 self.row.clear(std::mem::replace(&mut hole.0, last));
@@ -83,30 +84,30 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
         (distance, &mut entry.tag)
     }
 
-    /// Forgets a key that has left the caches by itself, if it is there, and gives its tag. The room that it leaves in them counts as
-    /// a key would, until a new one takes it. Not to be mixed with [`touch_all`](Lru::touch_all).
+    /// Removes a key that has left the caches by itself, and returns its tag. The room that it leaves counts like a key
+    /// until a new key takes it. Do not use together with [`touch_all`](Lru::touch_all).
     pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
         let removed = self.keys.remove(key)?;
         self.holes.push((removed.slot, key));
         Some(removed.tag)
     }
 
-    /// Something else takes the room of so many removed keys. How many there were.
+    /// Takes the room of up to `keys` removed keys. Returns how many there were.
     pub(crate) fn take_room(&mut self, keys: usize) -> usize {
         let taken = keys.min(self.holes.len());
         (0..taken).filter_map(|_| self.holes.pop()).for_each(|(slot, _)| self.row.clear(slot));
         taken
     }
 
-    /// Accesses items in order. `see` is shown each with its distance. Of many, the next are looked up by a second thread while the
-    /// first ranks those before.
+    /// Accesses items in order and calls `see` for each with its distance. For many items, a second thread looks up the
+    /// next ones while the first ranks those before.
     pub(crate) fn touch_all<I: Item>(&mut self, mut items: &[I], mut see: impl FnMut(&I, Option<u64>)) {
         while !items.is_empty() {
             self.make_room();
             let (now, later) = items.split_at(items.len().min(self.row.room()));
             let Lru { keys, row, batch, .. } = self;
-            let batches = now.chunks(MOST).zip((row.next()..).step_by(MOST));
-            let together = row.ranks_together(now.len().min(MOST));
+            let batches = now.chunks(MAX_ACCESSES).zip((row.next()..).step_by(MAX_ACCESSES));
+            let together = row.ranks_together(now.len().min(MAX_ACCESSES));
             let mut look_up = |items: &[I], first: u32, batch: &mut Batch| {
                 batch.lasts.clear();
                 look_up(keys, items, first, &mut batch.lasts);
@@ -135,7 +136,7 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
                             }
                         }
                     });
-                    for (items, mut batch) in now.chunks(MOST).zip(looked_up) {
+                    for (items, mut batch) in now.chunks(MAX_ACCESSES).zip(looked_up) {
                         rank(items, &mut batch);
                         give_back.send(batch).ok();
                     }
@@ -145,14 +146,14 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
         }
     }
 
-    /// Shows every key's tag with its depth in the stack (0: the last accessed).
+    /// Calls `see` for every key with its depth in the stack (0: the last accessed) and its tag.
     pub(crate) fn for_each_depth(&mut self, mut see: impl FnMut(u64, &mut T)) {
         for entry in self.keys.entries_mut() {
             see(self.row.behind(entry.slot), &mut entry.tag);
         }
     }
 
-    /// Makes sure that the row has room for [`TOGETHER`] accesses.
+    /// Ensures that the row has room for [`TOGETHER`] accesses.
     fn make_room(&mut self) {
         if self.row.room() < TOGETHER {
             let marked = self.since_mark();
@@ -163,12 +164,12 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
         }
     }
 
-    /// Forgets which keys were accessed before.
+    /// Starts a new count of accessed keys.
     pub(crate) fn mark(&mut self) {
         self.mark = self.row.next();
     }
 
-    /// How many keys were accessed since the mark. O(n).
+    /// Number of keys accessed since the mark. O(n).
     pub(crate) fn since_mark(&self) -> usize {
         match self.mark {
             0 => self.keys.len(),
@@ -186,7 +187,7 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
         self.keys.entries().map(|e| e.tag)
     }
 
-    /// Forgets the keys that `keep` refuses.
+    /// Removes the keys that `keep` rejects.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
         let row = &mut self.row;
         self.keys.retain(|entry| {
@@ -207,32 +208,32 @@ impl<R: Row, T: Copy + Default + Send> Lru<R, T> {
 }
 
 impl<T: Copy + Default + Send> Lru<Slots, T> {
-    /// Accesses a key. `None`: for the first time. `Some(d)`: `d` distinct other keys were accessed since the last time,
-    /// so an immediate second access has distance 0, and an LRU cache of `d + 1` entries would have had it.
+    /// Accesses a key. `None`: for the first time. `Some(d)`: `d` distinct other keys were accessed since its last
+    /// access, so an immediate second access has distance 0, and an LRU cache of `d + 1` entries would have had a hit.
     pub fn access(&mut self, key: u64) -> Option<u64> {
         self.touch(key).0
     }
 
-    /// Accesses keys in order and tells each one's distance. Faster than one by one.
+    /// Accesses keys in order and passes each one's distance. Faster than one by one.
     pub fn access_all(&mut self, keys: &[u64], mut distance: impl FnMut(Option<u64>)) {
         self.touch_all(keys, |_, of| distance(of));
     }
 
-    /// As [`access`](Lru::access), with the key's tag.
+    /// Like [`access`](Lru::access); also returns the key's tag.
     pub(crate) fn touch(&mut self, key: u64) -> (Option<u64>, &mut T) {
         self.touch_weighing(key, 1)
     }
 }
 
 impl ByteLru {
-    /// Accesses an object that now has so many bytes. `None`: for the first time. `Some(d)`: the distinct others accessed
-    /// since the last time have `d` bytes, so an LRU cache of `d` and its own bytes would have had it.
+    /// Accesses an object whose size is now `bytes`. `None`: for the first time. `Some(d)`: the distinct other objects
+    /// accessed since its last access have `d` bytes, so an LRU cache of `d` plus its own bytes would have had a hit.
     pub fn access(&mut self, key: u64, bytes: u64) -> Option<u64> {
         self.touch_weighing(key, bytes.max(1)).0
     }
 }
 
-/// Gives accessed items the next slots, of which the first one is given, and tells which they had.
+/// Gives the accessed items consecutive slots from `first` on, and appends their previous slots to `lasts`.
 fn look_up<T: Copy + Default + Send>(keys: &mut Table<T>, items: &[impl Item], first: u32, lasts: &mut Vec<u32>) {
     let (mut homes, mut slots) = ([0; TOGETHER], first..);
     for items in items.chunks(TOGETHER) {
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// The textbook: a hash map of last times and a Fenwick tree with one leaf per access.
+    /// The textbook algorithm: a hash map of last times and a Fenwick tree with one leaf per access.
     fn textbook(keys: &[u64]) -> Vec<Option<u64>> {
         let mut tree = vec![0i64; keys.len() + 1];
         let mut last = std::collections::HashMap::new();
@@ -341,13 +342,13 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_are_the_same_as_one_by_one() {
+    fn batches_match_single_accesses() {
         let mut state = 1u64;
         let mut below = |end: u64| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) % end
         };
-        // Hot ones and cold ones, all alike, round and round, and ever new ones; the pages of each are its own.
+        // Keys that are skewed, uniform, cyclic, and ever new; each pattern has its own pages.
         let kinds: [fn(u64, [u64; 2]) -> u64; 4] = [|_, [a, b]| a.min(b), |_, [a, _]| a, |i, _| i % 30_011, |i, _| i];
         let keys = (0..).zip(kinds).flat_map(|(number, kind)| (0..200_000u64).map(move |i| (number << 32, kind, i)));
         let keys: Vec<u64> = keys.map(|(first, kind, i)| first + kind(i, [below(40_000), below(40_000)])).collect();
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_distinct_keys_not_accesses() {
+    fn memory_grows_with_distinct_keys_only() {
         let mut lru = ExactLru::new();
         for i in 0..2_000_000u64 {
             lru.access(i * i % 5003);
@@ -403,7 +404,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_accessed_since_the_mark_is_counted(pieces in prop::collection::vec((0u64..3000, 1u64..50_000), 1..8)) {
+        fn since_mark_counts_keys_accessed_since(pieces in prop::collection::vec((0u64..3000, 1u64..50_000), 1..8)) {
             let mut lru = ExactLru::new();
             for (first, length) in pieces {
                 prop_assert_eq!(lru.since_mark(), 0);
@@ -415,7 +416,7 @@ mod tests {
         }
 
         #[test]
-        fn all_at_once_is_the_same_as_one_by_one(keys in prop::collection::vec(0u64..5000, 0..9000)) {
+        fn all_at_once_matches_one_by_one(keys in prop::collection::vec(0u64..5000, 0..9000)) {
             let mut lru = ExactLru::new();
             let mut all = Vec::new();
             lru.access_all(&keys, |d| all.push(d));
@@ -436,7 +437,7 @@ mod tests {
         }
 
         #[test]
-        fn forgotten_keys_do_not_count(keys in prop::collection::vec(0u64..300, 1..2000), more in prop::collection::vec(0u64..300, 1..500)) {
+        fn dropped_keys_do_not_count(keys in prop::collection::vec(0u64..300, 1..2000), more in prop::collection::vec(0u64..300, 1..500)) {
             let mut lru = ExactLru::new();
             let mut naive = NaiveList::default();
             for key in &keys {

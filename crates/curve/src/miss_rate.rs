@@ -2,8 +2,8 @@
 
 use crate::staircase::Staircase;
 
-/// A miss rate curve: at each size, misses per second. It is what an unmodified process shows, whose references nobody
-/// counts; so there is no way from it to a [`MissRatioCurve`](crate::MissRatioCurve).
+/// A miss rate curve: misses per second at each size. It is what can be measured of an unmodified process, whose
+/// references nobody counts; so it cannot be converted to a [`MissRatioCurve`](crate::MissRatioCurve).
 #[derive(Clone, Debug, PartialEq)]
 pub struct MissRateCurve {
     seconds: f64,
@@ -11,8 +11,8 @@ pub struct MissRateCurve {
 }
 
 impl MissRateCurve {
-    /// From what was seen in so many seconds (more than 0): how many misses need which size (rising) not to be, and how many
-    /// are at any size. Takes O(n).
+    /// `needs`: (size that avoids them, misses), sizes rising, measured over `seconds` (more than 0). `always`: misses
+    /// at any size. Takes O(n).
     pub fn new(seconds: f64, needs: impl IntoIterator<Item = (u64, f64)>, always: f64) -> MissRateCurve {
         MissRateCurve::of(Staircase::new(needs, always), seconds)
     }
@@ -21,7 +21,7 @@ impl MissRateCurve {
         MissRateCurve { seconds, misses }
     }
 
-    /// The time it was seen in.
+    /// The measured time.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
@@ -31,13 +31,13 @@ impl MissRateCurve {
         self.misses.at(size) / self.seconds
     }
 
-    /// The working set: the least size at which there are at most so many misses per second; `None` if no size does. Takes
+    /// The working set: the smallest size with at most this many misses per second; `None` if there is none. Takes
     /// O(log n).
     pub fn working_set(&self, misses_per_second: f64) -> Option<u64> {
         self.misses.first_within(misses_per_second * self.seconds)
     }
 
-    /// The least size beyond which nothing is gained.
+    /// The largest size at which the curve still falls.
     pub fn largest_size(&self) -> u64 {
         self.misses.last_step()
     }

@@ -3,11 +3,11 @@
 use crate::miss_rate::MissRateCurve;
 use crate::staircase::Staircase;
 
-/// A miss ratio curve: at each size of an LRU cache, the share of all references that it would not have had. References to
-/// something for the first time miss at any size. Sizes are what the engine was fed with: numbers of things, or bytes.
+/// A miss ratio curve: for each size of an LRU cache, the share of all references that miss. First references to an
+/// item miss at any size. Sizes are in the engine's unit: numbers of items, or bytes.
 ///
-/// It is no [`MissRateCurve`], which counts misses per second and knows of no number of references; the one becomes the other
-/// only with a measured time.
+/// Not to be confused with [`MissRateCurve`], which counts misses per second and has no number of references.
+/// Converting one to the other needs a measured time.
 ///
 /// ```compile_fail
 /// fn rate(_: curve::MissRateCurve) {}
@@ -21,8 +21,8 @@ pub struct MissRatioCurve {
 }
 
 impl MissRatioCurve {
-    /// From `references` to `distinct` things: how many of them need which size (rising), how many miss at any size. Takes
-    /// O(n) for n sizes, and 16 bytes for each.
+    /// `references` to `distinct` items. `needs`: (size that avoids a miss, references), sizes rising. `always`:
+    /// references that miss at any size. Takes O(n) for n sizes, and 16 bytes each.
     pub fn new(
         references: u64,
         distinct: u64,
@@ -32,12 +32,12 @@ impl MissRatioCurve {
         MissRatioCurve { references, distinct, misses: Staircase::new(needs, always) }
     }
 
-    /// How many references it is made from; those that sampling left out count.
+    /// Number of references, including those that sampling left out.
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// How many distinct things they were to; estimated where the engine samples.
+    /// Number of distinct items; estimated if the engine samples.
     pub fn distinct(&self) -> u64 {
         self.distinct
     }
@@ -47,8 +47,8 @@ impl MissRatioCurve {
         if size == 0 { 1.0 } else { self.ratio(self.misses.at(size)) }
     }
 
-    /// The working set: the least size at which the miss ratio is at most `tolerance`. `None`: first references alone are
-    /// more than that, so no size does. Takes O(log n).
+    /// The working set: the smallest size at which the miss ratio is at most `tolerance`. `None`: first references
+    /// alone exceed that. Takes O(log n).
     pub fn working_set(&self, tolerance: f64) -> Option<u64> {
         self.misses.first_within(tolerance * self.references as f64)
     }
@@ -59,12 +59,12 @@ impl MissRatioCurve {
         self.misses.first_within(first * (1.0 + tolerance))
     }
 
-    /// The least size beyond which nothing is gained; 0 if nothing is ever referenced twice.
+    /// The largest size at which the curve still falls; 0 if nothing is referenced twice.
     pub fn largest_size(&self) -> u64 {
         self.misses.last_step()
     }
 
-    /// So many sizes, evenly up to the largest that matters; fewer if that is less.
+    /// `points` sizes, evenly up to the largest that matters; fewer if that is smaller.
     pub fn even_sizes(&self, points: u64) -> Vec<u64> {
         let largest = self.largest_size().max(1);
         let mut sizes: Vec<u64> =
@@ -73,13 +73,14 @@ impl MissRatioCurve {
         sizes
     }
 
-    /// The curve as points for drawing, sizes rising: between two of them a straight line is off by a thousandth at most, and
-    /// cliffs are upright.
+    /// The curve as points for drawing, sizes rising: straight lines between them are off by a thousandth at most, and
+    /// cliffs are vertical.
     pub fn outline(&self) -> Vec<(u64, f64)> {
         self.misses.outline().into_iter().map(|(size, misses)| (size, self.ratio(misses))).collect()
     }
 
-    /// Mean absolute difference of the miss ratio over so many sizes, evenly up to the larger curve's largest.
+    /// Mean absolute difference of the miss ratios at `points` sizes, evenly up to the larger of the curves' largest
+    /// sizes.
     pub fn mean_absolute_error(&self, other: &MissRatioCurve, points: u64) -> f64 {
         let larger = if self.largest_size() < other.largest_size() { other } else { self };
         let sizes = larger.even_sizes(points);
@@ -87,12 +88,12 @@ impl MissRatioCurve {
         sizes.iter().map(off).sum::<f64>() / sizes.len().max(1) as f64
     }
 
-    /// Misses per second, of references that took so many seconds.
+    /// Misses per second, for references that took this many seconds.
     pub fn over(self, seconds: f64) -> MissRateCurve {
         MissRateCurve::of(self.misses, seconds)
     }
 
-    /// A sample may hold more than its share of the references, so the estimate is kept within what can be.
+    /// Capped at 1, because a sample may hold more than its share of the references.
     fn ratio(&self, misses: f64) -> f64 {
         if self.references == 0 { 0.0 } else { (misses / self.references as f64).min(1.0) }
     }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_set_is_the_least_size_within_the_tolerance() {
+    fn working_set_is_the_least_size_within_tolerance() {
         assert_eq!(
             [0.6, 0.59, 0.2, 0.19].map(|tolerance| curve().working_set(tolerance)),
             [Some(1), Some(2), Some(2), None]
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn first_references_may_be_what_the_tolerance_is_of() {
+    fn tolerance_may_be_relative_to_first_references() {
         // 2 first references; 4 more misses below size 2, 4 more below size 1.
         assert_eq!(
             [0.0, 1.9, 2.0, 4.0].map(|share| curve().working_set_beyond_first(share)),
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_are_compared_over_all_that_matters_to_either() {
+    fn curves_are_compared_up_to_the_larger_size() {
         let cliff = MissRatioCurve::new(10, 2, [(100, 10.0)], 0.0);
         let none = MissRatioCurve::new(10, 2, [(50, 10.0)], 0.0);
         assert_eq!(cliff.mean_absolute_error(&none, 100), 0.5);

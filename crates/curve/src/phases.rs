@@ -1,18 +1,18 @@
-//! Phases: whether a signal has stayed what it was (IMT, "Fixed-Threshold Phase Detection").
+//! Phases: whether a signal has stayed the same (IMT, "Fixed-Threshold Phase Detection").
 
 use std::collections::VecDeque;
 
-/// What a new sample says of a signal.
+/// Result of a new sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Too few samples of this phase to tell.
+    /// Too few samples of this phase.
     Filling,
-    /// As before.
+    /// The same as before.
     Stable {
-        /// How far the smoothed signal is from its mean, as a share of the mean.
+        /// Distance of the smoothed signal from its mean, as a share of the mean.
         deviation: f64,
     },
-    /// Not as before: a new phase has begun, and what came before is forgotten.
+    /// Changed: a new phase has begun, and earlier samples are discarded.
     Changed {
         /// The same.
         deviation: f64,
@@ -29,8 +29,8 @@ impl Verdict {
     }
 }
 
-/// Tells the phases of one signal: a moving average f of the last k samples is compared with the mean of the last k averages.
-/// O(k) a sample.
+/// Detects the phases of one signal: compares a moving average f of the last k samples with the mean of the last k
+/// averages. O(k) per sample.
 #[derive(Clone, Debug)]
 pub struct Detector {
     width: usize,
@@ -40,8 +40,8 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// A detector that averages `width` samples (k; at least 1). A deviation below `unit`, in the signal's own unit, is none: what is
-    /// tracked by the megabyte cannot be told better.
+    /// A detector that averages `width` samples (k; at least 1). A deviation below `unit`, in the signal's own unit,
+    /// does not count, as it is below the precision of the signal.
     pub fn new(width: usize, unit: f64) -> Detector {
         let width = width.max(1);
         Detector { width, unit, samples: VecDeque::with_capacity(width), averages: VecDeque::with_capacity(width) }
@@ -55,7 +55,7 @@ impl Detector {
         }
         let average = mean(&self.samples);
         push(&mut self.averages, average, self.width);
-        // An average alone is its own mean.
+        // A single average is its own mean.
         if self.averages.len() < self.width {
             return Verdict::Filling;
         }
@@ -69,7 +69,7 @@ impl Detector {
         Verdict::Changed { deviation }
     }
 
-    /// Forgets the phase.
+    /// Discards the phase.
     pub fn forget(&mut self) {
         self.samples.clear();
         self.averages.clear();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_the_unit_is_no_change() {
+    fn deviations_below_the_unit_are_no_change() {
         let mut detector = Detector::new(2, 1e6);
         for value in [2e5, 2e5, 9e5, 3e5] {
             assert!(!matches!(detector.sample(value, 0.05), Verdict::Changed { .. }));

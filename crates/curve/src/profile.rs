@@ -5,17 +5,17 @@ use crate::item::{Item, Object};
 use crate::miss_ratio::MissRatioCurve;
 use crate::trace::{NO_SIZES, Record, Trace, TraceError};
 
-/// To a tenant's engine references are handed by so many, whichever it is: there may be thousands of tenants.
+/// References per batch for a tenant's engine of any kind: there may be thousands of tenants.
 const TENANTS_BATCH: usize = 1 << 12;
 
-/// How to look at a trace.
+/// How to process a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// With which engine.
+    /// The engine.
     pub engine: EngineKind,
     /// References at the beginning that fill the cache and are not counted.
     pub warm_up: u64,
-    /// Which curves there are beside that of the whole.
+    /// Which curves to make besides that of the whole.
     pub parts: Parts,
 }
 
@@ -24,16 +24,16 @@ pub struct Settings {
 pub enum Parts {
     /// None.
     Whole,
-    /// Each tenant's, as if it had a cache for itself.
+    /// One curve per tenant, as if it had its own cache.
     Tenants,
-    /// Each window's of so many seconds, of one cache that stays as the window before left it.
+    /// One curve per window of this many seconds, of one cache that keeps its contents between windows.
     Windows(f64),
 }
 
 /// A part's curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Whose or of when.
+    /// Which part it is.
     pub of: PartOf,
     /// Its curve.
     pub curve: MissRatioCurve,
@@ -44,11 +44,11 @@ pub struct Part {
 pub enum PartOf {
     /// A tenant, by its number in the trace.
     Tenant(u32),
-    /// From so many seconds, on the trace's clock, to so many.
+    /// A time window: from and to, in seconds of the trace's clock.
     Window(f64, f64),
 }
 
-/// A reference that cannot be put into a part.
+/// Why a reference cannot be assigned to a part.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum ProfileError {
     /// Windows need times.
@@ -62,7 +62,7 @@ pub enum ProfileError {
     NoSizes,
 }
 
-/// A trace's curves in the making. Memory is that of the engines: one for the whole, one per tenant or one for all windows.
+/// Makes a trace's curves. Memory is that of the engines: one for the whole, one per tenant or one for all windows.
 pub struct Profile<I: Item> {
     settings: Settings,
     whole: Batched<I>,
@@ -71,12 +71,12 @@ pub struct Profile<I: Item> {
     seen: u64,
 }
 
-/// What a record is to an engine.
+/// Conversion of records to an engine's items.
 pub trait OfRecord: Item {
-    /// The record as that; `None` if it does not say enough.
+    /// Converts a record; `None` if it lacks data.
     fn of(record: &Record) -> Option<Self>;
 
-    /// The next references of a trace as that, until there are `most` in `into`; fewer are there at the end.
+    /// Appends the next references of a trace until `into` has `most`; fewer at the end of the trace.
     fn read(trace: &mut Trace, into: &mut Vec<Self>, most: usize) -> Result<(), TraceError>;
 }
 
@@ -101,7 +101,7 @@ impl OfRecord for Object {
 }
 
 impl<I: OfRecord + 'static> Profile<I> {
-    /// Nothing seen yet.
+    /// Starts without references.
     pub fn new(settings: Settings) -> Profile<I> {
         let windows = match settings.parts {
             Parts::Windows(seconds) => Some(Windows::new(settings.engine, seconds)),
@@ -116,7 +116,7 @@ impl<I: OfRecord + 'static> Profile<I> {
         }
     }
 
-    /// Takes in the next reference. Where it is the first of a window, gives the window before.
+    /// Takes the next reference. If it is the first of a window, returns the window before.
     pub fn reference(&mut self, record: &Record) -> Result<Option<Part>, ProfileError> {
         if self.seen == self.settings.warm_up && self.seen > 0 {
             self.end_warm_up();
@@ -141,8 +141,8 @@ impl<I: OfRecord + 'static> Profile<I> {
         Ok(None)
     }
 
-    /// Takes in the next references, of which only the items are known; windows and tenants need more. The curve is the same as of
-    /// these references one by one, however many at a time, and fastest with [`EngineKind::batch`] at a time.
+    /// Takes the next references if only the items are known; windows and tenants need more. The curve does not depend
+    /// on the number of items per call; [`EngineKind::batch`] is fastest.
     pub fn references(&mut self, items: &[I]) -> Result<(), ProfileError> {
         match self.settings.parts {
             Parts::Whole => {}
@@ -161,8 +161,8 @@ impl<I: OfRecord + 'static> Profile<I> {
         Ok(())
     }
 
-    /// The whole's curve, the share of the items it was made from, and the curves of the parts that have not been given yet; a
-    /// part without a reference is none.
+    /// Returns the whole's curve, the share of the items it was made from, and the curves of the parts not returned
+    /// yet. Parts without a reference are left out.
     pub fn finish(mut self) -> (MissRatioCurve, f64, Vec<Part>) {
         if self.seen <= self.settings.warm_up && self.seen > 0 {
             self.end_warm_up();
@@ -186,7 +186,7 @@ impl<I: OfRecord + 'static> Profile<I> {
     }
 }
 
-/// An engine that is fed by many references at a time.
+/// An engine with a buffer for references.
 struct Batched<I: Item> {
     engine: Box<dyn Engine<I>>,
     waiting: Vec<I>,
@@ -205,7 +205,7 @@ impl<I: Item + 'static> Batched<I> {
         }
     }
 
-    /// The engine is given the same references together as if they had been pushed one by one.
+    /// Gives the engine the same batches as if the items had been pushed one by one.
     fn extend(&mut self, mut items: &[I]) {
         while !items.is_empty() {
             if self.waiting.is_empty() && items.len() >= self.batch {
@@ -243,7 +243,7 @@ impl<I: Item + 'static> Batched<I> {
 struct Windows<I: Item> {
     engine: Batched<I>,
     seconds: f64,
-    /// When the window at hand began; none before the first reference.
+    /// Start of the current window; none before the first reference.
     from: Option<f64>,
 }
 
@@ -252,7 +252,7 @@ impl<I: Item + 'static> Windows<I> {
         Windows { engine: Batched::new(engine, engine.batch()), seconds, from: None }
     }
 
-    /// A reference that is told late counts in the window at hand.
+    /// A reference with an earlier time counts in the current window.
     fn push(&mut self, time: f64, item: I) -> Option<Part> {
         let from = *self.from.get_or_insert(time);
         let ended = if time >= from + self.seconds {
@@ -266,7 +266,7 @@ impl<I: Item + 'static> Windows<I> {
         ended
     }
 
-    /// The window at hand, if it has counted anything.
+    /// Ends the current window, if it has any reference.
     fn close(&mut self) -> Option<Part> {
         let from = self.from?;
         let part = Part { of: PartOf::Window(from, from + self.seconds), curve: self.engine.curve() };
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_of_all_there_is_leaves_nothing_to_count() {
+    fn a_warm_up_of_the_whole_trace_counts_nothing() {
         let mut profile = Profile::<u64>::new(settings(50, Parts::Whole));
         (0..50).for_each(|i| assert_eq!(profile.reference(&record(i % 10, None, None)), Ok(None)));
         assert_eq!(profile.finish().0.references(), 0);
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn references_together_have_the_curve_of_references_one_by_one(
+        fn batches_give_the_curve_of_single_references(
             lengths in prop::collection::vec(0usize..9000, 1..6),
             warm_up in prop_oneof![Just(0u64), 0u64..30_000],
             seed in 1u64..1000,
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trace_does_not_say_is_asked_for() {
+    fn missing_data_of_a_trace_is_an_error() {
         let mut windows = Profile::<u64>::new(settings(0, Parts::Windows(1.0)));
         assert_eq!(windows.reference(&record(1, None, None)), Err(ProfileError::NoTimes));
         let mut tenants = Profile::<u64>::new(settings(0, Parts::Tenants));

@@ -1,51 +1,52 @@
-//! Which keys stand for all (SHARDS; Waldspurger et al., FAST '15): those whose hash is above a threshold.
+//! Which keys are in the sample (SHARDS; Waldspurger et al., FAST '15): those whose hash is above a threshold.
 
 use crate::item::Item;
 pub use crate::sift::SIFTED;
 use crate::sift::{Sift, hash};
 
-/// When there are too many, one in so many goes.
-const LET_GO: usize = 8;
+/// When there are too many keys, one in this many is dropped.
+const DROP_PART: usize = 8;
 
-/// A sample of the keys: every reference to a key of it is looked at, no reference to another.
+/// A sample of the keys: every reference to a sampled key counts, no reference to another.
 pub struct Sample {
-    /// The smallest hash in the sample. The largest are, because that of key 0, often the hottest, would be in any other sample.
+    /// The smallest hash in the sample. The sample has the largest hashes, because a sample of the smallest would
+    /// always include key 0, which is often the hottest.
     threshold: u32,
     most: usize,
     sift: Sift,
 }
 
 impl Sample {
-    /// Begins with this share of the keys (0 to 1), of which there may be `most`.
+    /// Starts with this share of the keys (0 to 1), and at most `most` of them.
     pub fn new(share: f64, most: usize) -> Sample {
-        Sample { threshold: ((1.0 - share) * 2f64.powi(32)) as u32, most: most.max(LET_GO), sift: Sift::new() }
+        Sample { threshold: ((1.0 - share) * 2f64.powi(32)) as u32, most: most.max(DROP_PART), sift: Sift::new() }
     }
 
-    /// Whether a key is of the sample.
+    /// Whether a key is in the sample.
     pub fn has(&self, key: u64) -> bool {
         hash(key) >= self.threshold
     }
 
-    /// The positions of the items whose keys are of the sample, rising, of [`SIFTED`] items at most.
+    /// Positions of the items whose keys are in the sample, rising; at most [`SIFTED`] items.
     #[inline]
     pub fn sift<I: Item>(&mut self, items: &[I]) -> &[u32] {
         self.sift.sift(items, self.threshold)
     }
 
-    /// The share of all keys that are.
+    /// The share of all keys in the sample.
     pub fn share(&self) -> f64 {
         (f64::from(u32::MAX - self.threshold) + 1.0) / 2f64.powi(32)
     }
 
-    /// Whether so many keys are too many.
+    /// Whether this many keys are too many.
     pub fn is_full(&self, keys: usize) -> bool {
         keys > self.most
     }
 
-    /// Raises the threshold, so that an eighth of these keys are of the sample no more.
+    /// Raises the threshold so that an eighth of these keys leave the sample.
     pub fn thin_out(&mut self, keys: impl Iterator<Item = u64>) {
         let mut hashes: Vec<u32> = keys.map(hash).collect();
-        let kept = self.most - self.most / LET_GO;
+        let kept = self.most - self.most / DROP_PART;
         if kept < hashes.len() {
             let last_gone = hashes.len() - kept - 1;
             self.threshold = hashes.select_nth_unstable(last_gone).1.saturating_add(1);
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_higher_threshold_keeps_a_part_of_what_was_kept_before() {
+    fn a_higher_threshold_keeps_a_subset() {
         let mut sample = Sample::new(0.5, 1000);
         let before: Vec<u64> = (0..4000).filter(|key| sample.has(*key)).collect();
         assert!((1850..2150).contains(&before.len()) && sample.is_full(before.len()));
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn sifting_finds_what_is_of_the_sample() {
+    fn sifting_finds_the_sampled_items() {
         for share in [0.01, 0.3, 1.0] {
             let mut sample = Sample::new(share, 1000);
             for length in [0, 7, 1000] {
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn of_any_stride_the_sample_has_its_share() {
+    fn every_stride_is_sampled_in_proportion() {
         let sample = Sample::new(0.01, 1 << 20);
         for stride in [1, 2, 3, 8, 89, 512, 610, 4096, 10_000, 1 << 20, (1 << 32) + 1, 1 << 40, (1 << 40) + 4096] {
             let found = (0..100_000u64).filter(|at| sample.has(at.wrapping_mul(stride))).count();

@@ -1,16 +1,17 @@
-//! Which of many keys hash above a threshold: sixteen at a time where the processor has AVX2.
+//! Finds the keys that hash above a threshold: sixteen at a time if the processor has AVX2.
 
 use crate::item::Item;
 
-/// Items are sifted by so many: then those found stay in the first cache until they are looked at.
+/// Number of items sifted at a time: the items found stay in the first-level cache until they are processed.
 pub const SIFTED: usize = 1024;
 
-/// Odd, and near 2^32 by the golden ratio: of neighbours about as many are above any threshold as anywhere (Fibonacci hashing; Knuth,
-/// The Art of Computer Programming, 6.4). The other, by the square root of 2, is as good for keys that differ in their upper halves.
+/// Odd, and near 2^32 divided by the golden ratio: of neighbouring keys as many are above any threshold as of others
+/// (Fibonacci hashing; Knuth, The Art of Computer Programming, 6.4). The other, by the square root of 2, does the same
+/// for keys that differ in their upper halves.
 const LOWER: u32 = 0x9e37_79b1;
 const UPPER: u32 = 0xb504_f333;
 
-/// A key's hash, the cheapest that spreads both halves of keys.
+/// A key's hash: the cheapest that spreads both halves of keys.
 #[inline]
 pub fn hash(key: u64) -> u32 {
     (key as u32).wrapping_mul(LOWER).wrapping_add(((key >> 32) as u32).wrapping_mul(UPPER))
@@ -18,14 +19,15 @@ pub fn hash(key: u64) -> u32 {
 
 /// Positions of the items found last.
 pub struct Sift {
-    /// With room for one more, which is written always, and taken for found or not: nothing to be foretold wrongly.
+    /// One more place than items: every position is written, and counted only if found, so that there is no branch to
+    /// mispredict.
     positions: Box<[u32; SIFTED + 1]>,
     #[cfg(target_arch = "x86_64")]
     simd: Option<pulp::x86::V3>,
 }
 
 impl Sift {
-    /// With room for [`SIFTED`].
+    /// With room for [`SIFTED`] items.
     pub fn new() -> Sift {
         Sift {
             positions: Box::new([0; SIFTED + 1]),
@@ -34,8 +36,8 @@ impl Sift {
         }
     }
 
-    /// The positions of the items, rising, whose keys hash to the threshold or above, of [`SIFTED`] at most. With AVX2 numbers of
-    /// which few are found take some 0.3 ns each.
+    /// Positions, rising, of the items whose keys hash to the threshold or above; at most [`SIFTED`] items. With AVX2,
+    /// numbers of which few are found take some 0.3 ns each.
     #[inline]
     pub fn sift<I: Item>(&mut self, items: &[I], threshold: u32) -> &[u32] {
         let items = &items[..items.len().min(SIFTED)];
@@ -52,14 +54,14 @@ impl Sift {
     }
 }
 
-/// Positions in the making.
+/// Positions found so far.
 pub struct Found<'a> {
     positions: &'a mut [u32; SIFTED + 1],
     count: usize,
 }
 
 impl<'a> Found<'a> {
-    /// What is not found is written over by the next.
+    /// The next position overwrites one that is not found.
     #[inline(always)]
     fn note(&mut self, position: u32, is_found: bool) {
         self.positions[self.count] = position;
@@ -87,8 +89,8 @@ mod avx2 {
 
     const GROUP: usize = 16;
 
-    /// All groups of items, compiled for AVX2. Without closures and iterators around the vectors, which would be compiled for any
-    /// processor.
+    /// Processes all groups of items, compiled for AVX2. There are no closures and iterators around the vectors,
+    /// because those would be compiled for any processor.
     pub struct Groups<'a, 'b, I> {
         pub simd: V3,
         pub items: &'a [I],
@@ -124,7 +126,7 @@ mod avx2 {
         }
     }
 
-    /// As a number with a sign, which the processor compares, in the upper half of 64 bits.
+    /// As a signed number, which the processor compares, in the upper half of 64 bits.
     #[inline(always)]
     fn as_compared(threshold: u32) -> i64 {
         (u64::from(threshold ^ 1 << 31) << 32) as i64
@@ -150,7 +152,7 @@ mod tests {
     use crate::item::Object;
 
     #[test]
-    fn those_are_found_that_hash_to_the_threshold_or_above() {
+    fn items_at_or_above_the_threshold_are_found() {
         let mut sift = Sift::new();
         let mut key = 1u64;
         let mut next = || {

@@ -1,9 +1,9 @@
 //! Bits as a row of slots, for keys that all weigh 1.
 //!
-//! Slots that nothing has taken yet are set, too: nobody asks what stands before them, and so an access changes the row once, not
-//! twice. Files are read in their order, again and again: neighbouring slots are then freed one after the other. They have one
-//! distance, and the tree is told of a word's freed slots when the next word's turn comes. Many accesses at once are ranked
-//! together ([`Batch`]).
+//! Slots not taken yet are set too. Nobody counts the bits before them, so an access changes the row once instead of
+//! twice. Files are often read in order, again and again: neighbouring slots are then freed one after the other. They
+//! have the same distance, and the tree is updated for a whole word when the next word's turn comes. Many accesses at
+//! once are ranked together ([`Batch`]).
 
 use crate::batch::Batch;
 use crate::bits::{Bits, Block, WORD};
@@ -13,22 +13,22 @@ use crate::table::FREE;
 /// Room for this many accesses per key before compaction: 1.4 bytes per key.
 const SLOTS_PER_KEY: usize = 8;
 
-/// Slots are numbered with 32 bits, of which the last number is kept free.
-const MOST_SLOTS: usize = u32::MAX as usize / Block::BITS * Block::BITS;
+/// Slots are numbered with 32 bits; the last number is reserved.
+const MAX_SLOTS: usize = u32::MAX as usize / Block::BITS * Block::BITS;
 
 /// The slots.
 pub struct Slots {
     bits: Bits,
     next: usize,
     filled: u32,
-    /// Slots of one word that were freed, and that the tree still counts.
-    untold: Untold,
-    /// The slot that was taken last; what was accessed after it is in the row by now.
+    /// Freed slots of one word that the tree still counts.
+    pending: Pending,
+    /// The slot taken last; the key accessed after it is in the row by now.
     last: Option<Taken>,
 }
 
 #[derive(Default)]
-struct Untold {
+struct Pending {
     word: usize,
     freed: u32,
 }
@@ -43,8 +43,8 @@ impl Row for Slots {
     type Numbers = Bits;
 
     fn with_capacity(keys: usize) -> Slots {
-        let bits = Bits::new((keys * SLOTS_PER_KEY).min(MOST_SLOTS));
-        Slots { bits, next: 0, filled: 0, untold: Untold::default(), last: None }
+        let bits = Bits::new((keys * SLOTS_PER_KEY).min(MAX_SLOTS));
+        Slots { bits, next: 0, filled: 0, pending: Pending::default(), last: None }
     }
 
     fn room(&self) -> usize {
@@ -67,11 +67,11 @@ impl Row for Slots {
         self.bits.clear(slot as usize);
         self.filled -= 1;
         self.last = None;
-        if self.untold.word != word {
-            self.tell();
-            self.untold.word = word;
+        if self.pending.word != word {
+            self.flush();
+            self.pending.word = word;
         }
-        self.untold.freed += 1;
+        self.pending.freed += 1;
     }
 
     fn behind(&self, slot: u32) -> u64 {
@@ -80,7 +80,8 @@ impl Row for Slots {
 
     #[inline]
     fn take(&mut self, slot: u32) -> u64 {
-        // What was behind its elder neighbour is behind it, but for itself, and for that neighbour, which now is.
+        // For the slot after the last one taken: the slots behind that one, minus this slot itself, plus the key that
+        // has just moved behind.
         let follows = |last: &&Taken| last.slot + 1 == slot && last.next + 1 == self.next;
         let behind = match self.last.as_ref().filter(follows) {
             Some(last) => last.behind,
@@ -97,7 +98,7 @@ impl Row for Slots {
 
     fn renew_all(&mut self, batch: &mut Batch, weight: impl Fn(usize) -> u64, see: impl FnMut(usize, Option<u64>)) {
         if self.ranks_together(batch.lasts.len()) {
-            self.tell();
+            self.flush();
             self.filled = batch.renew(&mut self.bits, self.filled, see);
             self.next += batch.lasts.len();
             self.last = None;
@@ -107,7 +108,7 @@ impl Row for Slots {
     }
 
     fn compact(&mut self) -> Bits {
-        self.tell();
+        self.flush();
         let filled = self.filled;
         let compact = Slots { next: filled as usize, filled, ..Slots::with_capacity(filled as usize) };
         std::mem::replace(self, compact).bits
@@ -115,24 +116,24 @@ impl Row for Slots {
 
     #[inline]
     fn number(bits: &Bits, slot: u32) -> u32 {
-        // Without a branch, which would be predicted wrongly.
+        // Without a branch, which would be mispredicted.
         let number = bits.before((slot as usize).min(bits.len() - 1));
         if slot == FREE { FREE } else { number }
     }
 }
 
 impl Slots {
-    /// Tells the tree what it was not told.
+    /// Updates the tree with the pending freed slots.
     #[inline]
-    fn tell(&mut self) {
-        let Untold { word, freed } = std::mem::take(&mut self.untold);
-        self.bits.tell(word, freed);
+    fn flush(&mut self) {
+        let Pending { word, freed } = std::mem::take(&mut self.pending);
+        self.bits.subtract(word, freed);
     }
 
-    /// How many slots before this one are filled.
+    /// Number of filled slots before this one.
     #[inline]
     fn before(&self, slot: u32) -> u32 {
-        let is_after = slot as usize / WORD > self.untold.word;
-        self.bits.before(slot as usize) - if is_after { self.untold.freed } else { 0 }
+        let is_after = slot as usize / WORD > self.pending.word;
+        self.bits.before(slot as usize) - if is_after { self.pending.freed } else { 0 }
     }
 }

@@ -1,6 +1,6 @@
-//! What falls by steps as the size grows.
+//! A function of size that falls in steps.
 
-/// How far, in parts of its height, the lines of an outline may be off.
+/// Maximum error of an outline, as a part of its height.
 const OUTLINE_ERROR: f64 = 0.0005;
 
 /// Misses by size.
@@ -8,15 +8,15 @@ const OUTLINE_ERROR: f64 = 0.0005;
 pub struct Staircase {
     /// Below the first step.
     top: f64,
-    /// Rising sizes, each with what misses from it on.
+    /// Rising sizes, each with the misses from it on.
     steps: Vec<(u64, f64)>,
 }
 
 impl Staircase {
-    /// From sizes, rising, each with how much needs it; and how much misses at any size. Takes O(n).
+    /// `needs`: (size, misses that it avoids), sizes rising; `always`: misses at any size. Takes O(n).
     pub fn new(needs: impl IntoIterator<Item = (u64, f64)>, always: f64) -> Staircase {
         let mut steps: Vec<(u64, f64)> = needs.into_iter().collect();
-        // From the end, so that what is left when all sizes have been passed is exact.
+        // Summed from the end, so that the rest after all sizes is exact.
         let mut left = always;
         for (_, misses) in steps.iter_mut().rev() {
             let needing = std::mem::replace(misses, left);
@@ -31,7 +31,7 @@ impl Staircase {
         after.checked_sub(1).map_or(self.top, |step| self.steps[step].1)
     }
 
-    /// The least size with at most this height, 1 or more; none if it stays above. Takes O(log n).
+    /// The smallest size (1 or more) with at most this height; none if it stays above. Takes O(log n).
     pub fn first_within(&self, height: f64) -> Option<u64> {
         if self.top <= height {
             return Some(1);
@@ -39,13 +39,13 @@ impl Staircase {
         self.steps.get(self.steps.partition_point(|(_, left)| *left > height)).map(|(size, _)| *size)
     }
 
-    /// Where it falls for the last time; 0 if never.
+    /// The last size at which it falls; 0 if never.
     pub fn last_step(&self) -> u64 {
         self.steps.last().map_or(0, |(size, _)| *size)
     }
 
-    /// Rising points such that straight lines between them are nowhere off by more than a thousandth of the height; cliffs
-    /// stay upright. Takes O(n).
+    /// Rising points such that straight lines between them are nowhere off by more than a thousandth of the height;
+    /// cliffs stay vertical. Takes O(n).
     pub fn outline(&self) -> Vec<(u64, f64)> {
         let error = self.top * OUTLINE_ERROR;
         let mut points = vec![(1, self.at(1))];
@@ -53,7 +53,7 @@ impl Staircase {
         for (size, left) in self.steps.iter().copied().filter(|(size, _)| *size > 1) {
             let (_, shown) = points[points.len() - 1];
             if shown - left > error {
-                // What it was just before the step, unless that is a point already.
+                // Add the value just before the step, unless that is a point already.
                 if before.1 - left > error && points[points.len() - 1].0 + 1 < size {
                     points.push((size - 1, before.1));
                 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_falls_where_something_fits() {
+    fn the_staircase_falls_at_each_needed_size() {
         let stairs = Staircase::new([(2, 3.0), (5, 1.0)], 0.5);
         assert_eq!([0, 1, 2, 4, 5, 99].map(|size| stairs.at(size)), [4.5, 4.5, 1.5, 1.5, 0.5, 0.5]);
         assert_eq!(stairs.last_step(), 5);

@@ -1,19 +1,19 @@
-//! Which pages are tracked: of every 256 neighbours the same share, spread evenly. A scan is then sampled with hardly any
-//! error, and the pages between two tracked ones cost nothing.
+//! Which pages are tracked: the same share of every 256 neighbours, spread evenly. A sequential scan is then sampled
+//! with hardly any error, and the pages between two tracked ones cost nothing.
 
 use crate::table::mix;
 
-/// Neighbours that are sampled together: 1 MiB of pages of 4 KiB.
+/// Neighbours sampled together: 1 MiB of 4 KiB pages.
 const BLOCK: usize = 256;
-/// Multiples of this, about 256 over the golden ratio, fall evenly over the block, and so do those of every stride (a
-/// Weyl sequence).
+/// Multiples of this, about 256 divided by the golden ratio, fall evenly over the block, and so do those of every
+/// stride (a Weyl sequence).
 const STEP: usize = 159;
 
-/// The share of the pages that is tracked: one in 2^`halvings`, first of each block, then of the blocks. Each halving keeps
-/// a part of what was kept before.
+/// The tracked share of the pages: one in 2^`halvings`, first within each block, then of the blocks. Each halving keeps
+/// a subset.
 pub struct Stratified {
     halvings: u32,
-    /// By place in a block that is not turned: how many pages from there to the next tracked one.
+    /// By place in an unrotated block: number of pages from there to the next tracked one.
     until: [u8; BLOCK],
 }
 
@@ -23,7 +23,7 @@ impl Stratified {
         Stratified { halvings: 0, until: [0; BLOCK] }
     }
 
-    /// Half of what it was.
+    /// Halves the tracked share.
     pub fn halve(&mut self) {
         self.halvings += 1;
         let is_tracked = |place: usize| place * STEP % BLOCK < (BLOCK >> self.halvings).max(1);
@@ -39,18 +39,18 @@ impl Stratified {
         }
     }
 
-    /// One page in two to this power is tracked.
+    /// One page in 2^this is tracked.
     pub fn halvings(&self) -> u32 {
         self.halvings
     }
 
-    /// Whether that page is tracked; neighbours have neighbouring keys.
+    /// Whether the page is tracked; neighbours have neighbouring keys.
     pub fn has(&self, key: u64) -> bool {
         let (is_in, turn) = self.block(key);
         is_in && self.until[(key as usize).wrapping_add(turn) % BLOCK] == 0
     }
 
-    /// The tracked ones of so many neighbours from `first` on, in order.
+    /// Calls `see` for the tracked ones of `pages` neighbours from `first` on, in order.
     pub fn of_run(&self, first: u64, pages: u64, mut see: impl FnMut(u64)) {
         let end = first.saturating_add(pages);
         let mut key = first;
@@ -70,7 +70,7 @@ impl Stratified {
         }
     }
 
-    /// Whether pages of its block are tracked, and by how much it is turned.
+    /// Whether pages of its block are tracked, and by how much the block is rotated.
     fn block(&self, key: u64) -> (bool, usize) {
         let hash = mix(key / BLOCK as u64);
         let halvings = self.halvings.saturating_sub(BLOCK.trailing_zeros());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_shows_the_pages_that_it_has_whatever_its_ends() {
+    fn a_run_yields_its_tracked_pages() {
         for halvings in 0..12 {
             let pages = halved(halvings);
             for (first, count) in [(0, 5000), (77, 1), (250, 12), (1000, 3000), (u64::MAX - 700, 700)] {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_has_its_share_and_every_stride_about_its_own() {
+    fn blocks_and_strides_are_tracked_in_proportion() {
         for halvings in 0..=8u32 {
             let share = BLOCK >> halvings;
             let pages = halved(halvings);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_halving_keeps_half_of_what_was_kept() {
+    fn each_halving_keeps_half_of_the_pages() {
         for halvings in 0..14 {
             let (before, after) = (halved(halvings), halved(halvings + 1));
             let (was, is) = (tracked(&before, 0, 1 << 22), tracked(&after, 0, 1 << 22));

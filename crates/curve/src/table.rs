@@ -1,29 +1,29 @@
-//! From key to time slot: open addressing with linear probing in one array, so that a look-up costs one cache miss.
+//! Maps keys to time slots: open addressing with linear probing in one array, so that a look-up costs one cache miss.
 
 /// One key.
 #[derive(Clone, Copy)]
 pub struct Entry<T> {
-    /// In halves, so that an entry without a tag takes 12 bytes.
+    /// Two halves, so that an entry without a tag takes 12 bytes.
     key: [u32; 2],
-    /// When it was last accessed; [`FREE`] if this place holds no key.
+    /// Slot of its last access; [`FREE`] if this place holds no key.
     pub slot: u32,
-    /// The owner's, carried along.
+    /// The owner's data for this key.
     pub tag: T,
 }
 
 /// The slot of a place that holds no key.
 pub const FREE: u32 = u32::MAX;
 
-/// Full at three quarters, then twice as large, in place: at most 32 bytes per key without a tag.
-const FULL: (usize, usize) = (3, 4);
+/// Load factor at which the table grows in place by GROWTH: at most 32 bytes per key without a tag.
+const MAX_LOAD: (usize, usize) = (3, 4);
 const GROWTH: usize = 2;
 
-/// Pages of a file come in runs: keys that differ in the lowest two bits only share a cache line.
+/// Pages of a file come in runs: keys that differ only in the lowest two bits share a cache line.
 const LINE_BITS: u32 = 2;
 
-const LEAST_LINES: usize = 4;
+const MIN_LINES: usize = 4;
 
-/// With fewer places, a second thread is not worth it.
+/// With fewer places, a second thread is not worth its cost.
 const WORTH_A_THREAD: usize = 1 << 18;
 
 impl<T: Default> Entry<T> {
@@ -48,17 +48,17 @@ pub struct Table<T> {
 impl<T: Copy + Default + Send> Table<T> {
     /// An empty table.
     pub fn new() -> Table<T> {
-        Table { places: vec![Entry::of(0); LEAST_LINES << LINE_BITS], len: 0 }
+        Table { places: vec![Entry::of(0); MIN_LINES << LINE_BITS], len: 0 }
     }
 
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Makes sure that so many more keys fit without a change of [`home`](Table::home)s.
+    /// Ensures that `more` keys fit without a change of [`home`](Table::home)s.
     #[inline]
     pub fn reserve(&mut self, more: usize) {
-        while (self.len + more) * FULL.1 > self.places.len() * FULL.0 {
+        while (self.len + more) * MAX_LOAD.1 > self.places.len() * MAX_LOAD.0 {
             self.grow();
         }
     }
@@ -71,13 +71,13 @@ impl<T: Copy + Default + Send> Table<T> {
         (line as usize) << LINE_BITS | key as usize & ((1 << LINE_BITS) - 1)
     }
 
-    /// A value that depends on what a search from there reads first, so that reading it brings the cache line in.
+    /// Reads from the place where a search begins, so that the cache line is fetched. The caller must use the value.
     #[inline]
     pub fn peek(&self, home: usize) -> u32 {
         self.places[home].slot
     }
 
-    /// The place of a key, made if it was not there: then its slot is [`FREE`] and must be filled. Room must have been
+    /// The place of a key, created if the key is new: then its slot is [`FREE`] and must be filled. Room must have been
     /// [reserved](Table::reserve).
     #[inline]
     pub fn place(&mut self, home: usize, key: u64) -> &mut Entry<T> {
@@ -116,7 +116,7 @@ impl<T: Copy + Default + Send> Table<T> {
         }
     }
 
-    /// Takes a key out, if it is there.
+    /// Removes a key, if it is there.
     pub fn remove(&mut self, key: u64) -> Option<Entry<T>> {
         let mut at = self.home(key);
         while self.places[at].key() != key || self.places[at].slot == FREE {
@@ -127,7 +127,7 @@ impl<T: Copy + Default + Send> Table<T> {
         }
         let removed = std::mem::replace(&mut self.places[at], Entry::of(0));
         self.len -= 1;
-        // What comes behind it moves up, unless its search begins behind the free place (Knuth, volume 3, 6.4, algorithm R).
+        // Later entries move up, unless their search begins after the free place (Knuth, volume 3, 6.4, algorithm R).
         let places = self.places.len();
         let way = |from: usize, to: usize| (to + places - from) % places;
         let mut next = self.after(at);
@@ -142,7 +142,7 @@ impl<T: Copy + Default + Send> Table<T> {
         Some(removed)
     }
 
-    /// Keeps only the entries that `keep` says.
+    /// Keeps only the entries that `keep` accepts.
     pub fn retain(&mut self, mut keep: impl FnMut(&Entry<T>) -> bool) {
         let kept: Vec<Entry<T>> = self.entries().filter(|e| keep(e)).copied().collect();
         self.places.fill(Entry::of(0));
@@ -150,8 +150,9 @@ impl<T: Copy + Default + Send> Table<T> {
         kept.into_iter().for_each(|entry| self.put(entry));
     }
 
-    /// A key's home is now twice as far from the start. So the last entry goes first, and on its way meets only what has moved
-    /// already. Those few that would not are put aside meanwhile: near the start, and around the end.
+    /// A key's home is now twice as far from the start. So entries move from the last to the first, and meet only
+    /// entries that have already moved. The few that would not, near the start and around the end, are put aside
+    /// meanwhile.
     #[cold]
     fn grow(&mut self) {
         let old = self.places.len();
@@ -173,7 +174,7 @@ impl<T: Copy + Default + Send> Table<T> {
         aside.into_iter().for_each(|entry| self.put(entry));
     }
 
-    /// Puts an entry that is not there into its place.
+    /// Inserts an entry that is not in the table.
     fn put(&mut self, entry: Entry<T>) {
         let mut at = self.home(entry.key());
         while self.places[at].slot != FREE {
@@ -195,7 +196,7 @@ fn spread(key: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Spreads keys over 64 bits, otherwise than the table does.
+/// Spreads keys over 64 bits, independently of the table's hash.
 pub fn mix(key: u64) -> u64 {
     spread(key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_found_again_whatever_the_stride() {
+    fn keys_of_any_stride_are_found_again() {
         for stride in [1, 2, 4, 8, 4096, 1 << 40, u64::MAX / 3] {
             let mut table = Table::new();
             for i in 0..10_000u64 {

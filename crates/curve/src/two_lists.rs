@@ -1,13 +1,15 @@
-//! The page cache under a limit as Linux keeps it: two lists, an inactive and an active one, instead of one LRU stack.
+//! Linux's page cache under a limit: an inactive and an active list instead of one LRU stack.
 //!
-//! After the kernel's `mm/vmscan.c` and `mm/workingset.c`, of pages that are only read. A page comes to the inactive list; read a second
-//! time there, it goes to the active one; the end of the inactive list is reclaimed. A page that comes back before as much has been
-//! reclaimed or activated as the active list is long goes to the active list at once. The active list gives up its end where it is the
-//! longer one, and, in proportion, as long as pages come back so. Pages that are read in order come many together, ahead of their
-//! reading, in folios, which have one place for all their pages; reading on in the same folio is one access.
+//! After the kernel's `mm/vmscan.c` and `mm/workingset.c`, for pages that are only read. A page enters the inactive
+//! list. Read a second time there, it moves to the active list. Reclaim takes the end of the inactive list. A page that
+//! returns before as many pages were reclaimed or activated as the active list is long enters the active list at once.
+//! The active list gives up its end if it is the longer list and, in proportion, as long as pages return in this way.
+//! Pages read in order are read ahead together, in folios, which have one place for all their pages; reading on in the
+//! same folio is one access.
 //!
-//! What an LRU stack of that size would have lost is kept in part, and what it would have kept is lost where readahead brings what is
-//! not read before it is reclaimed. It has no curve for all sizes: a limit is one simulation.
+//! So some pages are kept that an LRU stack of that size would have lost, and others are lost because readahead brings
+//! pages that are not read before they are reclaimed. There is no curve for all sizes: each limit is a simulation of
+//! its own.
 
 mod list;
 mod lists;
@@ -17,9 +19,9 @@ pub use lists::{CLUSTER, Folio, Lists};
 /// How files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Pages that are read together where a file is read in order (the device's `read_ahead_kb`).
+    /// Pages read together when a file is read in order (the device's `read_ahead_kb`).
     pub ahead: u32,
-    /// The most pages of a folio, a power of two: 1 where the file system has no large ones.
+    /// Maximum pages of a folio, a power of two: 1 if the file system has no large folios.
     pub folio: u32,
 }
 
@@ -40,14 +42,14 @@ pub struct TwoLists {
 enum Page {
     #[default]
     Never,
-    /// In this folio.
+    /// Cached, in this folio.
     Here(u32),
-    /// Since this age.
+    /// Reclaimed at this age.
     Reclaimed(u64),
 }
 
 impl TwoLists {
-    /// A limit that leaves room for so many pages of files.
+    /// A limit that leaves room for this many file pages.
     pub fn new(limit: usize, reading: Reading) -> TwoLists {
         TwoLists {
             limit: limit.max(CLUSTER),
@@ -60,7 +62,7 @@ impl TwoLists {
         }
     }
 
-    /// The program reads a page of a file that has so many. Takes O(1), and of a page that is not there what reclaim takes for it.
+    /// The program reads a page of a file that has `of` pages. Takes O(1), plus reclaim if the page is not cached.
     pub fn access(&mut self, page: u32, of: u32) {
         if self.pages.len() < of.max(page + 1) as usize {
             self.pages.resize(of.max(page + 1) as usize, Page::Never);
@@ -69,7 +71,7 @@ impl TwoLists {
             self.fetch(page);
         }
         let Some(folio) = self.folio(page) else { return };
-        // The kernel marks a folio once while a file is read on in it.
+        // The kernel marks a folio only once while a file is read on within it.
         let goes_on = self.last.and_then(|last| self.folio(last)) == Some(folio);
         self.last = Some(page);
         if !goes_on {
@@ -82,7 +84,7 @@ impl TwoLists {
         self.read
     }
 
-    /// Of these, those that had been reclaimed: the kernel's refaults.
+    /// Number of these that had been reclaimed before: the kernel's refaults.
     pub fn read_again(&self) -> u64 {
         self.read_again
     }
@@ -98,7 +100,7 @@ impl TwoLists {
         pages.end as usize <= self.pages.len() && pages.into_iter().all(|page| self.folio(page).is_none())
     }
 
-    /// Reads a page from the device, and what follows it if the file is read in order.
+    /// Reads a page from the device, and the pages after it if the file is read in order.
     fn fetch(&mut self, page: u32) {
         let is_in_order = self.last.is_some_and(|last| last + 1 == page);
         let end = page + if is_in_order { self.reading.ahead.max(1) } else { 1 };
@@ -119,7 +121,7 @@ impl TwoLists {
             self.insert(at, pages);
             at += pages;
         }
-        // What was read ahead may have taken its place already.
+        // Pages read ahead may have pushed it out already.
         if self.folio(page).is_none() {
             self.insert(page, 1);
         }
@@ -163,18 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_read_once() {
+    fn a_file_that_fits_is_read_once() {
         assert_eq!(read_again(2000, SMALL, 1900, rounds(1900, 5)), 0);
     }
 
     #[test]
-    fn of_a_loop_that_does_not_fit_nothing_is_kept_until_something_is_active() {
-        // Each page is read once before it is reclaimed, so that the active list stays empty, and nothing comes back soon enough.
+    fn a_loop_that_does_not_fit_keeps_nothing() {
+        // Each page is read once before it is reclaimed. So the active list stays empty, and no page returns soon
+        // enough.
         assert_eq!(read_again(1000, SMALL, 2000, rounds(2000, 4)), 3 * 2000);
     }
 
     #[test]
-    fn what_is_read_twice_before_it_is_reclaimed_is_kept_through_scans() {
+    fn pages_read_twice_survive_scans() {
         let hot = || (0..100).chain(0..100);
         let scan = (0..10).flat_map(|_| hot().chain(500..3000));
         let mut lists = TwoLists::new(1000, SMALL);
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_ahead_brings_pages_together_and_folios_age_as_one() {
+    fn readahead_pages_and_folios_age_together() {
         let reading = Reading { ahead: 64, folio: 16 };
         let mut lists = TwoLists::new(4000, reading);
         rounds(2048, 3).for_each(|page| lists.access(page, 2048));
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_and_nothing_is_twice() {
+    fn every_page_is_in_one_place() {
         let mut state = 1u64;
         let mut below = |end: u64| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -1,24 +1,24 @@
-//! Memory that was accessed while it was not tracked, and that no tracked interval has shown since.
+//! Memory that was accessed while tracking was off, and that no tracked interval has shown since.
 //!
-//! Of a few pages the Accessed bits are read also while memory is not tracked. If they show that more was accessed than the working
-//! set that is reported, then that working set is refuted: who touches so much memory in one interval misses most of it with less.
-//! How much is needed instead is not known until a tracked interval shows it. A program that touches its memory once in some
-//! intervals could otherwise do so each time just when memory is not tracked, and be reported to need nothing.
+//! The Accessed bits of a small sample are read also while tracking is off. If they show that more was accessed than
+//! the reported working set, that working set is refuted: a program that touches that much memory in one interval would
+//! miss most of it with less. The true need is unknown until a tracked interval shows it. Otherwise a program could
+//! touch its memory only while tracking is off, and be reported to need nothing.
 
-/// Tracked intervals that may go by without a sign of it, at first, until it is taken to be over: a program that touches its memory once in
-/// so many intervals is seen to. If it happens again, twice as many, up to a most.
+/// Number of tracked intervals without such accesses after which they count as over, at first: a program that touches
+/// its memory once in so many intervals is noticed. Doubled each time it happens again, up to a maximum.
 const FIRST_PATIENCE: u32 = 8;
-const MOST_PATIENCE: u32 = 64;
+const MAX_PATIENCE: u32 = 64;
 
-/// The working set may be less than what was accessed by this part: the few pages are a sample.
+/// The working set may be smaller than the accessed memory by this part, because the small sample is imprecise.
 const MARGIN: f64 = 0.1;
 
-/// What is not explained yet.
+/// Accesses not explained yet.
 #[derive(Clone, Debug)]
 pub struct Untracked {
-    /// So much was accessed in one interval, in bytes; 0: nothing is left to explain.
+    /// Bytes accessed in one interval; 0: nothing is left to explain.
     bytes: u64,
-    /// Tracked intervals until it is taken to be over.
+    /// Tracked intervals until they count as over.
     left: u32,
     patience: u32,
 }
@@ -30,8 +30,8 @@ impl Default for Untracked {
 }
 
 impl Untracked {
-    /// An interval without tracking in which at least so many bytes were accessed again, while a working set of `wss` bytes is reported.
-    /// `unit`: what may be accessed beside a working set.
+    /// Notes an interval without tracking in which at least this many known bytes were accessed, while a working set of
+    /// `wss` bytes is reported. `unit`: what may be accessed besides a working set.
     pub fn accessed(&mut self, bytes: u64, wss: u64, unit: u64) {
         if !covers(wss, bytes.saturating_sub(unit)) {
             self.bytes = self.bytes.max(bytes);
@@ -39,7 +39,7 @@ impl Untracked {
         }
     }
 
-    /// A tracked interval, after which a working set of `wss` bytes is reported.
+    /// Notes a tracked interval, after which a working set of `wss` bytes is reported.
     pub fn tracked(&mut self, wss: u64) {
         if self.bytes == 0 {
             return;
@@ -48,11 +48,11 @@ impl Untracked {
         if covers(wss, self.bytes) {
             *self = Untracked::default();
         } else if self.left == 0 {
-            (self.bytes, self.patience) = (0, (2 * self.patience).min(MOST_PATIENCE));
+            (self.bytes, self.patience) = (0, (2 * self.patience).min(MAX_PATIENCE));
         }
     }
 
-    /// So many bytes were accessed in one interval, and the working set that is reported is less.
+    /// Bytes accessed in one interval, if the reported working set is smaller.
     pub fn bytes(&self) -> Option<u64> {
         Some(self.bytes).filter(|bytes| *bytes > 0)
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_working_set_below_what_was_accessed_is_refuted_until_one_is_seen_that_is_not() {
+    fn a_too_small_working_set_is_refuted_until_it_grows() {
         let mut untracked = Untracked::default();
         untracked.accessed(100, 10, 1);
         untracked.tracked(10);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_working_set_explains_is_no_news() {
+    fn accesses_within_the_working_set_are_explained() {
         let mut untracked = Untracked::default();
         untracked.accessed(100, 95, 0);
         untracked.accessed(3, 0, 3);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_again_is_over_after_longer_and_longer() {
+    fn unseen_accesses_expire_after_growing_times() {
         let mut untracked = Untracked::default();
         let waits: Vec<usize> = (0..5)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! A row of weights, for keys that weigh what they will. As with bits, a Fenwick tree sums the finished blocks.
+//! A row of weights, for keys of any weight. As with bits, a Fenwick tree sums the finished blocks.
 
 use crate::fenwick::Fenwick;
 use crate::row::Row;
@@ -9,14 +9,14 @@ const BLOCK: usize = 64;
 /// Room for this many accesses per key before compaction: 32 bytes per key.
 const SLOTS_PER_KEY: usize = 4;
 
-/// Slots are numbered with 32 bits, of which the last number is kept free.
-const MOST_SLOTS: usize = (u32::MAX as usize) / BLOCK * BLOCK;
+/// Slots are numbered with 32 bits; the last number is reserved.
+const MAX_SLOTS: usize = (u32::MAX as usize) / BLOCK * BLOCK;
 
 /// The slots.
 pub struct Weights {
     /// 0 is a free slot.
     weights: Vec<u64>,
-    /// Weights of the finished blocks.
+    /// Sums of the finished blocks.
     tree: Fenwick,
     next: usize,
     total: u64,
@@ -26,7 +26,7 @@ impl Row for Weights {
     type Numbers = Vec<u32>;
 
     fn with_capacity(keys: usize) -> Weights {
-        let slots = (keys.max(BLOCK) * SLOTS_PER_KEY).next_multiple_of(BLOCK).min(MOST_SLOTS);
+        let slots = (keys.max(BLOCK) * SLOTS_PER_KEY).next_multiple_of(BLOCK).min(MAX_SLOTS);
         Weights { weights: vec![0; slots], tree: Fenwick::new(slots / BLOCK), next: 0, total: 0 }
     }
 
@@ -80,7 +80,7 @@ impl Row for Weights {
     }
 }
 
-/// A trace may claim sizes that do not add up to anything; then the sums are wrong, and nothing worse.
+/// A trace may have sizes whose sum overflows; then the sums are wrong, but nothing panics.
 fn sum(weights: &[u64]) -> u64 {
     weights.iter().fold(0, |sum, weight| sum.wrapping_add(*weight))
 }

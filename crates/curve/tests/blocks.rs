@@ -1,4 +1,4 @@
-//! References read many at a time are those read one by one, of every format, whatever the input's pieces and however it is broken.
+//! References read in blocks equal those read one by one, for every format, however the input is cut or broken.
 
 use std::io::{self, Cursor, Read, Write};
 
@@ -6,10 +6,10 @@ use curve::Object;
 use curve::trace::{Columns, Format, Layout, Needs, Reading, Record, Trace, TraceError};
 use proptest::prelude::*;
 
-/// The first bytes of a trace are looked at before it is read: what is longer is read in pieces.
+/// The first bytes of a trace are examined before it is read; traces longer than this are read in pieces.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Gives bytes in pieces of these lengths, again and again.
+/// Returns bytes in pieces of these lengths, cyclically.
 struct Pieces {
     bytes: Cursor<Vec<u8>>,
     lengths: Vec<usize>,
@@ -24,7 +24,7 @@ impl Read for Pieces {
     }
 }
 
-/// What a trace has given in the end: its references, the error's sentence, and what it counted.
+/// The result of reading a trace: its references, the error message, and its counts.
 #[derive(Debug, PartialEq)]
 struct Given<T> {
     references: Vec<T>,
@@ -101,7 +101,7 @@ impl Case {
         prop_assert_eq!(blocks, keys);
         let object = |record: &Record| record.bytes.map(|bytes| Object { key: record.key, bytes });
         let objects = one_by_one(self.open().unwrap(), object);
-        // A title that is cut short names no column of bytes.
+        // A truncated first line has no column of bytes.
         if objects.references.contains(&None) {
             return Ok(());
         }
@@ -117,7 +117,7 @@ fn little_endian(fields: &[(u64, usize)]) -> Vec<u8> {
     fields.iter().flat_map(|(number, bytes)| number.to_le_bytes()[..*bytes].to_vec()).collect()
 }
 
-/// A record of a format; a malformed one where asked for.
+/// A record of a format; malformed on request.
 fn record(format: &Format, version: u64, key: u64, bytes: u32, is_bad: bool) -> Vec<u8> {
     let bytes = u64::from(bytes % 20_000);
     match format {
@@ -158,7 +158,7 @@ fn formats() -> impl Strategy<Value = (Format, u64)> {
     ]
 }
 
-/// Traces of some hundred records after as many as are looked at first, a few malformed, cut anywhere.
+/// Traces of some hundred records after those examined first, a few malformed, cut anywhere.
 fn cases() -> impl Strategy<Value = Case> {
     let records = prop::collection::vec((any::<u64>(), any::<u32>(), prop::bool::weighted(0.02)), 1..300);
     let lengths = prop::collection::vec(1usize..100, 1..8);
@@ -180,12 +180,12 @@ fn cases() -> impl Strategy<Value = Case> {
 
 proptest! {
     #[test]
-    fn blocks_give_what_single_records_give(case in cases(), most in 1usize..5000) {
+    fn blocks_equal_single_records(case in cases(), most in 1usize..5000) {
         case.check(most)?;
     }
 
     #[test]
-    fn blocks_of_a_broken_compressed_trace_give_the_same(case in cases(), keep in 0.3f64..1.0, flip in any::<bool>()) {
+    fn blocks_equal_single_records_of_broken_traces(case in cases(), keep in 0.3f64..1.0, flip in any::<bool>()) {
         let mut packed = zstd::stream::encode_all(&case.bytes[..], 0).unwrap();
         packed.truncate((packed.len() as f64 * keep) as usize);
         if let Some(last) = packed.last_mut().filter(|_| flip) {
@@ -242,7 +242,7 @@ proptest! {
         let bytes = [BEGINNINGS[beginning], &bytes].concat();
         let case = Case { format: all_formats()[format].clone(), bytes, lengths: vec![7, 64], page_bytes, skips_bad };
         let Ok(mut trace) = case.open() else { return Ok(()) };
-        // An access to 2^64 bytes has as many pages as no test can read.
+        // An access to 2^64 bytes has more pages than a test can read.
         let most = 2000;
         let mut keys = Vec::new();
         let read = trace.keys(&mut keys, most);

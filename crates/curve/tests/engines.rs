@@ -1,4 +1,4 @@
-//! The engines against the definition, and the sampled ones against the exact one.
+//! Tests the engines against the definition, and the sampling engines against the exact one.
 
 mod generate;
 
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100_000))]
 
     #[test]
-    fn the_exact_curve_is_that_of_a_list_at_every_size(keys in prop::collection::vec(0u64..30, 1..60)) {
+    fn the_exact_curve_equals_a_list_at_every_size(keys in prop::collection::vec(0u64..30, 1..60)) {
         let curve = curve_of(Exact::new(), &keys);
         let depths = depths_in_a_list(&keys);
         for size in 0..=31 {
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn an_object_needs_itself_and_what_was_referenced_since(
+    fn an_object_needs_its_size_and_those_since(
         references in prop::collection::vec((0u64..40, 1u64..2000), 1..300)
     ) {
         let mut engine = Exact::new();
@@ -84,7 +84,7 @@ fn agrees_with_the_textbook(keys: &[u64]) {
 }
 
 #[test]
-fn the_exact_curve_is_the_textbooks_at_every_size() {
+fn the_exact_curve_equals_the_textbook() {
     agrees_with_the_textbook(&Zipf::new(0.9, 50_000, 1).pages(300_000));
     agrees_with_the_textbook(&uniform(20_000, 100_000, 2));
     agrees_with_the_textbook(&cycle(30_000, 100_000));
@@ -124,17 +124,17 @@ fn the_sampled_curves_of_uniform_references_are_close() {
 
 #[test]
 fn the_cliff_of_a_loop_stays_where_it_is() {
-    // One over the root of the sample, 5000 and 8192 pages, is what is to be expected; thrice that is allowed.
+    // The expected error is one over the square root of the sample, 5000 and 8192 pages; three times that is allowed.
     within(errors(&cycle(100_000, 1_000_000), 0.05, 8192), [0.042, 0.033, 0.033]);
 }
 
 #[test]
-fn phases_are_seen_by_stacks_and_not_so_well_by_average_times() {
+fn stacks_handle_phases_better_than_average_times() {
     within(errors(&phased(100_000, 1_000_000, 5), 0.05, 8192), [0.02, 0.02, 0.06]);
 }
 
 #[test]
-fn what_fits_into_the_sample_is_exact() {
+fn traces_that_fit_into_the_sample_are_exact() {
     let keys = phased(5000, 100_000, 6);
     let exact = curve_of(Exact::new(), &keys);
     let all = curve_of(Shards::with_size(8192), &keys);
@@ -164,7 +164,7 @@ fn byte_curves_of_samples_are_close() {
 }
 
 #[test]
-fn a_curve_begun_anew_knows_what_was_referenced_before() {
+fn a_restarted_curve_keeps_earlier_references() {
     let keys = cycle(1000, 5000);
     for kind in [EngineKind::Exact, EngineKind::ShardsRate(1.0), EngineKind::ShardsSize(8192), EngineKind::Aet(8192)] {
         let mut engine = kind.build();
@@ -178,7 +178,7 @@ fn a_curve_begun_anew_knows_what_was_referenced_before() {
 }
 
 #[test]
-fn one_page_and_none() {
+fn one_page_and_no_pages() {
     for kind in [EngineKind::Exact, EngineKind::ShardsRate(1.0), EngineKind::ShardsSize(8), EngineKind::Aet(8)] {
         let mut engine = kind.build::<u64>();
         let nothing = engine.curve();

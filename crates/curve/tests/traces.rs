@@ -1,4 +1,4 @@
-//! Every format, as it is and compressed; and what is not one.
+//! Every format, plain and compressed; and invalid input.
 
 use std::io::{self, Cursor, Read, Write};
 
@@ -41,7 +41,7 @@ fn error(bytes: &[u8], format: &Format) -> String {
     error.map_or_else(|| "none".to_string(), |error| error.to_string())
 }
 
-/// Reads with malformed records skipped: what is left, how many were not, and the first of these.
+/// Reads and skips malformed records: the keys read, the number skipped, and the first of these.
 fn skipping(bytes: &[u8], format: &Format) -> (Vec<u64>, u64, String) {
     let trace = Trace::new(Cursor::new(bytes.to_vec()), format, None, true).unwrap();
     let (records, error, trace) = read(trace);
@@ -60,7 +60,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 0).unwrap()
 }
 
-/// As libCacheSim's `oracleGeneralBin.h` has it: u32 time, u64 object, u32 bytes, i64 next request, packed.
+/// As in libCacheSim's `oracleGeneralBin.h`: u32 time, u64 object, u32 bytes, i64 next request, packed.
 fn oracle_general() -> Vec<u8> {
     let record = |time: u32, object: u64, bytes: u32, next: i64| {
         [&time.to_le_bytes()[..], &object.to_le_bytes(), &bytes.to_le_bytes(), &next.to_le_bytes()].concat()
@@ -68,7 +68,7 @@ fn oracle_general() -> Vec<u8> {
     [record(5, 77, 4096, 3), record(6, u64::MAX, 512, -1), record(9, 77, 4096, i64::MAX)].concat()
 }
 
-/// As libCacheSim's `vscsi.h` has it: serial number, bytes, elements, command, version, block, microseconds.
+/// As in libCacheSim's `vscsi.h`: serial number, bytes, elements, command, version, block, microseconds.
 fn vscsi_1() -> Vec<u8> {
     let record = |n: u32, bytes: u32, block: u64, micros: u64| {
         let head = [n, bytes, 1].map(u32::to_le_bytes).concat();
@@ -134,7 +134,7 @@ fn plain_text_is_a_key_per_line() {
 }
 
 #[test]
-fn one_name_per_line_below_the_usual_title_is_text_with_a_title() {
+fn a_usual_name_in_the_first_line_is_a_title() {
     assert_eq!(records(b"page\n5\n6\n", &csv()), [plain(5), plain(6)]);
 }
 
@@ -146,7 +146,7 @@ fn oracle_general_is_read_as_libcachesim_writes_it() {
 }
 
 #[test]
-fn both_versions_of_vscsi_say_the_same() {
+fn both_versions_of_vscsi_give_the_same() {
     let of = |block: u64, bytes, seconds| Record {
         key: block * 512,
         bytes: Some(bytes),
@@ -159,7 +159,7 @@ fn both_versions_of_vscsi_say_the_same() {
 }
 
 #[test]
-fn lackey_counts_every_access_and_passes_over_what_valgrind_says() {
+fn lackey_counts_accesses_and_skips_valgrinds_lines() {
     let all = records(LACKEY, &Format::Lackey);
     assert_eq!(all.len(), LACKEY.split(|b| *b == b'\n').filter(|l| l.starts_with(b"I") || l.starts_with(b" ")).count());
     assert!(all.len() > 100 && all.iter().all(|r| r.bytes == Some(4096)), "cut into pages");
@@ -198,13 +198,13 @@ fn compressed_traces_are_the_same_traces() {
         assert_eq!(records(&gzip(&bytes), &format), plain);
         assert_eq!(records(&zstd(&bytes), &format), plain);
     }
-    // Compressed pieces, one after the other, are one trace.
+    // Concatenated compressed pieces are one trace.
     let (first, second) = LACKEY.split_at(1000);
     assert_eq!(records(&[gzip(first), gzip(second)].concat(), &Format::Lackey), lackey);
     assert_eq!(records(&[zstd(first), zstd(second)].concat(), &Format::Lackey), lackey);
 }
 
-/// The same text by every other compressor that is read.
+/// The same text by every other supported compressor.
 fn packed(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
     bzip2.write_all(text).unwrap();
@@ -222,7 +222,7 @@ fn packed(text: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn reads_every_compression_alone_in_pieces_and_nested() {
+fn reads_every_compression_concatenated_and_nested() {
     let text: Vec<u8> = (0..50_000u64).flat_map(|i| format!("{}\n", i * i % 9973).into_bytes()).collect();
     let expected = records(&text, &csv());
     let (first, second) = text.split_at(100_001);
@@ -254,7 +254,7 @@ fn reads_what_the_xz_tools_write() {
 }
 
 #[test]
-fn refuses_by_name_what_it_does_not_read() {
+fn refuses_unsupported_files_by_name() {
     let long = |head: &[u8]| [head, &[7; 600]].concat();
     let mut tar = vec![b'a'; 600];
     tar[257..262].copy_from_slice(b"ustar");
@@ -277,7 +277,7 @@ fn refuses_by_name_what_it_does_not_read() {
 }
 
 #[test]
-fn binary_records_are_no_lzma_for_beginning_like_it() {
+fn binary_records_like_an_lzma_header_are_not_lzma() {
     // 93 seconds, object 2^22, 65536 bytes: the bytes of an LZMA header.
     let record =
         [93u32.to_le_bytes().to_vec(), (1u64 << 7).to_le_bytes().to_vec(), 65536u32.to_le_bytes().to_vec()].concat();
@@ -286,7 +286,7 @@ fn binary_records_are_no_lzma_for_beginning_like_it() {
 }
 
 #[test]
-fn a_malformed_line_is_told_by_its_number() {
+fn a_malformed_line_is_reported_by_number() {
     assert_eq!(
         error(b"time,id\n1,5\nsoon,6\n", &csv()),
         "line 3: 'soon' is not a time in seconds; skip such records with --skip-bad, or check --format (1 of 2 are malformed)"
@@ -299,7 +299,7 @@ fn a_malformed_line_is_told_by_its_number() {
 }
 
 #[test]
-fn a_malformed_record_is_told_by_its_offset() {
+fn a_malformed_record_is_reported_by_offset() {
     let cut = &oracle_general()[..60];
     assert!(
         error(cut, &Format::OracleGeneral).starts_with("byte 48: the trace is cut short: 12 bytes of a record of 24")
@@ -324,7 +324,7 @@ fn malformed_records_are_skipped_and_counted() {
 }
 
 #[test]
-fn a_compressed_trace_that_is_cut_short_gives_what_it_has() {
+fn a_truncated_compressed_trace_gives_its_records() {
     let hashed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     let long: Vec<u8> = (0..100_000).flat_map(|i| format!("{}\n", hashed(i)).into_bytes()).collect();
     for packed in [gzip(&long), zstd(&long)] {
@@ -368,7 +368,7 @@ fn a_line_without_an_end_is_refused_before_memory_is_full() {
 }
 
 #[test]
-fn a_column_that_is_not_there_is_asked_for() {
+fn a_missing_column_is_an_error() {
     let of = |key: &str| Format::Csv(Columns { key: Some(Column::Name(key.into())), ..Columns::default() });
     assert_eq!(error(b"a,b\n1,2\n", &of("c")), "there is no column 'c' among 'a, b'");
     assert!(error(b"1,2\n", &csv()).contains("--key-column NAME"));
@@ -387,13 +387,13 @@ fn an_input_that_cannot_be_read_says_why() {
 }
 
 #[test]
-fn the_first_bad_record_says_where_it_is() {
+fn the_first_bad_record_has_its_place() {
     let trace = Trace::new(Cursor::new(b" L x,1\n".to_vec()), &Format::Lackey, None, true).unwrap();
     let (_, _, trace) = read(trace);
     assert_eq!(trace.skipped().1.unwrap().place, Place::Line(1));
 }
 
-/// Reads as found, without times and tenants: the format's name, keys, and how many were left out.
+/// Reads in the detected format, without times and tenants: the format's name, keys, and the number left out.
 fn found(text: &str) -> (String, Vec<u64>, u64) {
     let needs = curve::trace::Needs { bytes: false, time: false, tenant: false };
     let reading = curve::trace::Reading { page_bytes: None, skips_bad: false, time_unit: None, needs };
@@ -456,7 +456,7 @@ fn a_hundredth_of_the_lines_may_be_malformed() {
 }
 
 #[test]
-fn text_of_block_accesses_is_what_vscsi_says() {
+fn block_accesses_as_text_equal_vscsi() {
     let text = "sector,size\n8,4096\n15,8192\n8,512\n";
     let pages = |bytes: &[u8], format: &Format| {
         read(Trace::new(Cursor::new(bytes.to_vec()), format, Some(4096), false).unwrap())
@@ -469,7 +469,7 @@ fn text_of_block_accesses_is_what_vscsi_says() {
 }
 
 #[test]
-fn accesses_of_hostile_sizes_are_malformed_and_take_no_memory() {
+fn huge_accesses_are_malformed_and_take_no_memory() {
     let error = |text: &str, page_bytes: Option<u64>| {
         let trace = Trace::new(Cursor::new(text.as_bytes().to_vec()), &Format::Auto, page_bytes, false).unwrap();
         read(trace).1.map(|error| error.to_string()).unwrap_or_default()
@@ -480,11 +480,11 @@ fn accesses_of_hostile_sizes_are_malformed_and_take_no_memory() {
     }
     let found = error("offset,size\n0,512\n18446744073709551615,2\n", None);
     assert!(found.starts_with("line 3: 2 bytes from the address 18446744073709551615 on end beyond"), "{found}");
-    // The largest that is read: 4 GiB, and as much more as the pages are larger.
+    // The largest access: 4 GiB, and proportionally more with larger pages.
     assert_eq!(error("offset,size\n4096,4294967296\n", None), "");
     assert!(error("offset,size\n4097,4294967296\n", None).starts_with("line 2: an access"));
     assert_eq!(error("offset,size\n0,1000000000000\n", Some(1 << 20)), "");
-    // An access that goes on into another disk's addresses.
+    // An access that continues into another disk's addresses.
     let found = error("disk,offset,size\n0,0,512\n1,4503599627370495,512\n", None);
     assert!(found.starts_with("line 3: '4503599627370495' is not an address"), "{found}");
     let lackey: String = (0..9).map(|at| format!(" L {at:x}000,8\n")).collect();

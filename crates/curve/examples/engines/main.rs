@@ -1,7 +1,9 @@
-//! What the engines reach: speed beside a textbook's, accuracy, memory, and time per reference by length. `bench/curve` runs it.
+//! Measures the engines: speed compared with a textbook algorithm, accuracy, memory, and time per reference by trace
+//! length. `bench/curve` runs it.
 //!
-//! Each piece of the references is made first and then given to one engine after the other, so that all are measured under the
-//! same conditions: as `bursar curve trace` gives them, by as many at a time, and just written. Times are with the curve's making. Memory is measured in a process of its own for each engine.
+//! Each piece of the references is generated first and then given to one engine after the other, so that all are
+//! measured under the same conditions. As in `bursar curve trace`, references come in batches that were just written.
+//! Times include making the curve. Memory is measured in a separate process for each engine.
 
 #[path = "../../tests/generate/mod.rs"]
 mod generate;
@@ -17,12 +19,13 @@ const EXPONENT: f64 = 0.9;
 const REFERENCES: usize = 10_000_000;
 const PAGES: u64 = 1_000_000;
 const RUNS: u64 = 3;
-/// References made, and given to an engine, at a time.
+/// References generated, and given to an engine, at a time.
 const PIECE: usize = 1 << 20;
-/// Lengths of the scaling, over a tenth as many pages; the textbook takes too long beyond the second number.
+/// Trace lengths for the scaling, over a tenth as many pages. The textbook algorithm is too slow beyond the second
+/// constant.
 const LENGTHS: [usize; 7] = [100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
 const TEXTBOOK_UP_TO: usize = 10_000_000;
-/// Sizes at which curves are compared.
+/// Number of sizes at which curves are compared.
 const SIZES: u64 = 10_000;
 
 const ENGINES: [(&str, EngineKind); 4] = [
@@ -45,7 +48,7 @@ fn main() {
     }
 }
 
-/// Times of the textbook and of every engine.
+/// Times of the textbook algorithm and of every engine.
 struct Race {
     textbook: Option<(Duration, Textbook)>,
     engines: Vec<(Duration, MissRatioCurve)>,
@@ -73,7 +76,7 @@ impl Race {
                 }
             }
         }
-        // What an engine has put off is done when it is asked for its curve.
+        // Include work that an engine postpones until its curve is requested.
         if let Some((time, textbook)) = &mut textbook {
             *time += timed(|| drop(std::hint::black_box(textbook.miss_ratios())));
         }
@@ -136,14 +139,14 @@ fn table() {
     }
 }
 
-/// Mean absolute error over all sizes up to the footprint, against the textbook.
+/// Mean absolute error over all sizes up to the footprint, against the textbook algorithm.
 fn error(race: &Race, engine: usize) -> f64 {
     let Some((_, textbook)) = &race.textbook else { return f64::NAN };
     let curve = &race.engines[engine].1;
     let truth = textbook.miss_ratios();
     let off = |(size, ratio): (usize, &f64)| (curve.miss_ratio_at(size as u64) - ratio).abs();
     let step = (truth.len() / SIZES as usize).max(1);
-    // The exact curve is held to every size.
+    // The exact curve is checked at every size.
     let step = if engine == 0 { 1 } else { step };
     let sizes = truth.iter().enumerate().skip(1).step_by(step);
     sizes.clone().map(off).sum::<f64>() / sizes.count() as f64
@@ -161,7 +164,7 @@ fn most(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// Median (least-most).
+/// Median (min-max).
 fn range(values: impl Iterator<Item = f64>, digits: usize) -> String {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -176,7 +179,8 @@ fn mib(bytes: u64) -> String {
     format!("{:.2} MiB", bytes as f64 / (1u64 << 20) as f64)
 }
 
-/// What an engine adds to the largest resident set of a process that does nothing else, and how many pages it has told apart.
+/// Growth of the peak resident set of a process that only runs this engine, and the number of distinct pages it
+/// counted.
 fn memory(engine: &str, references: usize) -> (u64, u64) {
     let own = std::env::current_exe().expect("the path of this program");
     let output = std::process::Command::new(own).args(["memory", engine, &references.to_string()]).output();

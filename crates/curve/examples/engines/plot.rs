@@ -14,7 +14,7 @@ const BOTTOM: f64 = 50.0;
 const TOP: f64 = 20.0;
 const COLORS: [&str; 5] = ["#9aa0a6", "#4e79a7", "#f28e2b", "#59a14f", "#b07aa1"];
 
-/// The drawing, axes from one power of ten to another.
+/// The drawing; axes span whole powers of ten.
 pub fn svg(lines: &[Line]) -> String {
     let all = || lines.iter().flat_map(|line| &line.points);
     let low = |of: fn(&(f64, f64)) -> f64| all().map(of).fold(f64::INFINITY, f64::min).log10().floor();

@@ -1,4 +1,5 @@
-//! `bursar curve trace` beside libCacheSim's mrcProfiler, end to end on the same files: run times, and how far their curves are apart.
+//! Compares `bursar curve trace` with libCacheSim's mrcProfiler, end to end on the same files: run times, and the
+//! distance between their curves.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,22 +10,23 @@ use std::time::{Duration, Instant};
 use crate::generate::Zipf;
 use crate::{EXPONENT, PAGES, range};
 
-/// The bytes of every object.
+/// Size of every object.
 const OBJECT_BYTES: u32 = 4096;
 
-/// Both give their curves at so many sizes, evenly up to the number of pages.
+/// Both print their curves at this many sizes, evenly up to the number of pages.
 const SIZES: u64 = 20;
 
-/// Numbers of references of the files, in millions.
+/// References per file, in millions.
 const MILLIONS: [usize; 2] = [10, 60];
 
-/// Pairs of runs, by the seconds that the first run of mrcProfiler takes at most; one where it takes longer.
+/// Number of pairs of runs by the time of mrcProfiler's first run: (maximum seconds, pairs). One pair if it takes
+/// longer.
 const PAIRS: [(f64, usize); 2] = [(2.0, 7), (10.0, 3)];
 
-/// Shares of the objects that are looked at.
+/// Shares of the objects that are sampled.
 const SHARES: [(&str, f64); 3] = [("SHARDS 1 %", 0.01), ("SHARDS 10 %", 0.1), ("exact", 1.0)];
 
-/// A file's form.
+/// Format of a file.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     OracleGeneral,
@@ -46,7 +48,7 @@ impl Form {
         folder.join(format!("zipf-{millions}M.{end}"))
     }
 
-    /// What mrcProfiler must be told: keys are numbers, so that it does not hash them as text.
+    /// Arguments for mrcProfiler: keys are numbers, so that it does not hash them as text.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Form::OracleGeneral | Form::OracleGeneralZstd => &["oracleGeneral"],
@@ -73,7 +75,7 @@ impl Form {
     }
 }
 
-/// Makes the files that are not there yet. Kept between runs: the same for the same seed.
+/// Creates the file unless it exists. Files are kept between runs, because the same seed gives the same file.
 fn make(folder: &Path, form: Form, millions: usize) -> io::Result<()> {
     let path = form.file(folder, millions);
     if path.exists() {
@@ -97,7 +99,7 @@ fn make(folder: &Path, form: Form, millions: usize) -> io::Result<()> {
     std::fs::rename(part, path)
 }
 
-/// The first word is a program; the rest its arguments.
+/// The first word is the program, the others its arguments.
 fn run(command: &[String]) -> (Duration, String) {
     let start = Instant::now();
     let output = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::null()).stderr(Stdio::null()).output();
@@ -126,7 +128,7 @@ fn bursar(program: &str, file: &str, share: f64, by_bytes: bool) -> Vec<String> 
     words.into_iter().map(String::from).collect()
 }
 
-/// Sizes are given, so that it need not count the objects in a pass of its own.
+/// Sizes are given, so that mrcProfiler need not count the objects in a pass of its own.
 fn mrc_profiler(program: &str, form: Form, file: &str, share: f64, by_bytes: bool) -> Vec<String> {
     let unit = if by_bytes { u64::from(OBJECT_BYTES) } else { 1 };
     let sizes: Vec<String> = sizes().iter().map(|size| format!("{}KB", size * unit / 1024)).collect();
@@ -141,7 +143,7 @@ fn mrc_profiler(program: &str, form: Form, file: &str, share: f64, by_bytes: boo
     words.into_iter().map(String::from).collect()
 }
 
-/// Miss ratios in the last column but so many, of lines with a size.
+/// Miss ratios in this column (from 0), of the lines that have one.
 fn miss_ratios(text: &str, separator: char, column: usize) -> Vec<f64> {
     let ratio = |line: &str| line.split(separator).nth(column)?.parse::<f64>().ok();
     let ratios: Vec<f64> = text.lines().filter_map(ratio).collect();
@@ -149,7 +151,8 @@ fn miss_ratios(text: &str, separator: char, column: usize) -> Vec<f64> {
     ratios
 }
 
-/// Runs the rows of which `wanted` says the name, all without one. The arguments: both programs, and a folder for the files.
+/// Runs the rows whose name contains one of `wanted`; all rows if that is empty. `own` and `other` are the two
+/// programs; `folder` is for the files.
 pub fn race(own: &str, other: &str, folder: &Path, wanted: &[&str]) {
     let pairs = PAIRS[0].1;
     println!(
@@ -202,7 +205,7 @@ fn row(own: &str, other: &str, folder: &Path, wanted: &[&str], case: (Form, usiz
         (1..=*pairs).for_each(|round| {
             pair(round);
         });
-        // The first has brought the file into the page cache.
+        // The first pair brought the file into the page cache.
         own_times.remove(0);
         other_times.remove(0);
     }

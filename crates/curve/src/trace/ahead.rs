@@ -1,16 +1,16 @@
-//! Decompresses on a thread of its own, a few buffers ahead of the reader.
+//! Decompresses on a separate thread, a few buffers ahead of the reader.
 
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// Bytes of a buffer: few enough to stay in a processor's cache until they are read.
+/// Bytes of a buffer: small enough to stay in a processor's cache until they are read.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Buffers that may wait for the reader.
 const BUFFERS_AHEAD: usize = 3;
 
-/// Reads what another thread has read.
+/// Reads what the other thread has decompressed.
 pub struct Ahead {
     filled: Receiver<io::Result<Vec<u8>>>,
     used: Sender<Vec<u8>>,
@@ -19,14 +19,14 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Starts the thread. `open` makes the reader there. The thread ends at the first error, at the end of the input, or once this
-    /// reader is dropped.
+    /// Starts the thread, in which `open` creates the reader. The thread ends at the first error, at the end of the
+    /// input, or when this reader is dropped.
     pub fn new<R: Read>(open: impl FnOnce() -> io::Result<R> + Send + 'static) -> io::Result<Ahead> {
         let (filled, receiver) = sync_channel(BUFFERS_AHEAD);
         let (used, reused) = channel();
         thread::Builder::new().name("decompress".to_string()).spawn(move || {
             if let Err(error) = open().and_then(|reader| fill(reader, &filled, &reused)) {
-                // The reader may have gone: then nobody wants to know.
+                // Ignore the error if the reader was dropped.
                 let _ = filled.send(Err(error));
             }
         })?;
@@ -52,7 +52,7 @@ fn fill(mut reader: impl Read, filled: &SyncSender<io::Result<Vec<u8>>>, reused:
         }
         let is_full = length == buffer.len();
         buffer.truncate(length);
-        // What came before an error is read before it.
+        // Pass on the bytes read before an error first.
         if filled.send(Ok(buffer)).is_err() {
             return Ok(());
         }
@@ -67,11 +67,11 @@ fn fill(mut reader: impl Read, filled: &SyncSender<io::Result<Vec<u8>>>, reused:
 impl BufRead for Ahead {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.at == self.buffer.len() {
-            // The other side is gone at the end of the input: an empty buffer.
+            // At the end of the input the sender is dropped: return an empty buffer.
             let next = self.filled.recv().unwrap_or_else(|_| Ok(Vec::new()))?;
             let old = std::mem::replace(&mut self.buffer, next);
             self.at = 0;
-            // It takes no more at the end.
+            // At the end the thread takes no more buffers.
             let _ = self.used.send(old);
         }
         Ok(&self.buffer[self.at..])

@@ -1,4 +1,4 @@
-//! Records of one length, one after the other.
+//! Consecutive records of one length.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -6,7 +6,7 @@ use super::error::{Bad, Place, TraceError};
 use super::input::Input;
 use super::unpack::is_broken;
 
-/// Reads binary records and knows where it is.
+/// Reads binary records and counts the offset.
 pub struct Binary {
     input: Input,
     offset: u64,
@@ -23,7 +23,7 @@ impl Binary {
         Place::Byte(self.offset.saturating_sub(N as u64))
     }
 
-    /// The next `N` bytes and their offset; `None` at the end. What is left at the end and is shorter is malformed.
+    /// The next `N` bytes and their offset; `None` at the end. A shorter rest at the end is malformed.
     pub fn take<const N: usize>(&mut self) -> Result<Option<(u64, [u8; N])>, TraceError> {
         let (mut record, mut have) = ([0; N], 0);
         while have < N && !self.ended {
@@ -42,7 +42,7 @@ impl Binary {
         }
     }
 
-    /// Decodes the next records of `N` bytes where they lie in the input's buffer, until there are `most` in all; fewer are there at
+    /// Decodes the next records of `N` bytes directly in the input's buffer, until there are `most` in all; fewer at
     /// the end. After an error the next record is the one after the malformed one, as after [`take`](Binary::take).
     pub fn decode_all<const N: usize, T>(
         &mut self,
@@ -56,7 +56,7 @@ impl Binary {
             let ready = self.ready()?;
             let mut failure = None;
             for record in ready.chunks_exact(N).take(wanted) {
-                // The chunks are of that length.
+                // The chunks have that length.
                 let Some(record) = record.first_chunk::<N>() else { break };
                 let decoded = decode(at, record);
                 at += N as u64;
@@ -75,7 +75,7 @@ impl Binary {
                 return Err(error);
             }
             if used == 0 {
-                // One that is not whole in the buffer, or the end.
+                // Either a record that continues beyond the buffer, or the end.
                 match self.take::<N>()? {
                     Some((offset, record)) => into.push(decode(offset, &record)?),
                     None => return Ok(()),
@@ -85,12 +85,12 @@ impl Binary {
         Ok(())
     }
 
-    /// What is in the input's buffer; nothing at the end.
+    /// The input's buffer; empty at the end.
     fn ready(&mut self) -> Result<&[u8], TraceError> {
         while !self.ended {
             match self.input.fill_buf() {
                 Ok([]) => self.ended = true,
-                // A buffer that is not empty is given again.
+                // A non-empty buffer is returned again.
                 Ok(_) => return Ok(self.input.fill_buf()?),
                 Err(error) => self.failed(error)?,
             }
@@ -98,7 +98,7 @@ impl Binary {
         Ok(&[])
     }
 
-    /// An error of reading: nothing if it only says to try again.
+    /// Handles a read error; an interrupted read is no error.
     fn failed(&mut self, error: io::Error) -> Result<(), TraceError> {
         if error.kind() == ErrorKind::Interrupted {
             return Ok(());
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A number, which is malformed from 250 on.
+    /// Decodes a number; numbers from 250 on are malformed.
     fn decode(offset: u64, record: &[u8; 3]) -> Result<u8, TraceError> {
         if record[2] < 250 { Ok(record[2]) } else { Err(Bad::at_byte(offset, "malformed")) }
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn decodes_the_same_together_as_alone_wherever_cut() {
+    fn batches_decode_like_single_records_wherever_cut() {
         let bytes: Vec<u8> = (0..8).flat_map(|at| [0, 0, if at % 3 == 1 { 250 } else { at }]).collect();
         for length in 0..=bytes.len() {
             let bytes = &bytes[..length];

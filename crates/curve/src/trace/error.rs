@@ -1,31 +1,31 @@
-//! What can be wrong with a trace.
+//! Errors in a trace.
 
 use std::fmt;
 use std::io;
 
-/// A trace that cannot be read on.
+/// Why a trace cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// A record is not what the format says it is.
+    /// A record does not have the format.
     #[error("{0}; skip such records with --skip-bad, or check --format")]
     Bad(Bad),
-    /// More records are malformed than are passed over.
+    /// More records are malformed than tolerated.
     #[error("{first}; skip such records with --skip-bad, or check --format ({bad} of {all} are malformed)")]
     TooMany {
         /// The first of them.
         first: Bad,
-        /// How many are.
+        /// Number of malformed records.
         bad: u64,
-        /// Of so many that were read.
+        /// Number of records read.
         all: u64,
     },
-    /// Compressed data is cut short or broken: what follows is lost.
+    /// Compressed data is cut short or broken: the rest is lost.
     #[error("{0}; use what came before with --skip-bad")]
     Cut(Bad),
-    /// The columns asked for are not there.
+    /// The requested columns do not exist.
     #[error("{0}")]
     Columns(String),
-    /// The file is of another kind: compressed in a way that is not read, an archive, or binary data.
+    /// The file has an unsupported compression, or is an archive or binary data.
     #[error("{0}")]
     OtherFile(String),
     /// The input could not be read.
@@ -70,11 +70,11 @@ impl Bad {
     }
 }
 
-/// A few characters of what was found, for a sentence.
+/// The first characters of the bytes, quoted for an error message.
 pub(super) fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 40;
-    let text: String = String::from_utf8_lossy(bytes).chars().take(MOST + 1).collect();
+    const MAX_CHARS: usize = 40;
+    let text: String = String::from_utf8_lossy(bytes).chars().take(MAX_CHARS + 1).collect();
     let safe: String =
-        text.chars().take(MOST).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
-    if text.chars().count() > MOST { format!("'{safe}…'") } else { format!("'{safe}'") }
+        text.chars().take(MAX_CHARS).map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    if text.chars().count() > MAX_CHARS { format!("'{safe}…'") } else { format!("'{safe}'") }
 }

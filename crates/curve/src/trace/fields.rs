@@ -1,7 +1,7 @@
 //! The fields of a line.
 
-/// The fields of a line, without the blanks around them; one that begins with a quotation mark ends with one. A blank as separator
-/// stands for blanks and tabs in a row.
+/// The fields of a line, without surrounding blanks; a field that begins with a quotation mark ends with one. A blank
+/// as separator stands for a run of blanks and tabs.
 pub fn fields(line: &[u8], separator: Option<u8>) -> impl Iterator<Item = &[u8]> {
     let is_separator = move |byte: &u8| Some(*byte) == separator || (separator == Some(b' ') && *byte == b'\t');
     let mut rest = Some(if separator == Some(b' ') { line.trim_ascii() } else { line });

@@ -9,7 +9,7 @@ use super::layout::Layout;
 /// A trace's format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Recognised by what is in it.
+    /// Recognised by its contents.
     Auto,
     /// Text in a published layout.
     Layout(Layout),
@@ -23,31 +23,31 @@ pub enum Format {
     Lackey,
 }
 
-/// Where in a line of text what stands. What is not said is found by the usual names in the first line; a text of one column
+/// The columns of a line of text. Unspecified ones are found by the usual names in the first line; a text of one column
 /// needs none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// What is referenced: a number, or any text.
+    /// The item: a number, or any text.
     pub key: Option<Column>,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: Option<Column>,
-    /// When.
+    /// Time of the reference.
     pub time: Option<Column>,
-    /// By whom.
+    /// Who made the reference.
     pub tenant: Option<Column>,
 }
 
 /// A column of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// From 1; there is no line of names.
+    /// Column number from 1; the text has no line of names.
     Number(usize),
-    /// Its name in the first line, upper and lower case alike.
+    /// Its name in the first line; case does not matter.
     Name(String),
 }
 
 impl Format {
-    /// The format of binary records and logs, as a file's name says. Text has many layouts, whatever its name: none.
+    /// The format of binary records and logs by the file's name. `None` for text, which may have any layout.
     pub fn of_name(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
         let parts: Vec<&str> = name.split('.').skip(1).collect();
@@ -59,7 +59,7 @@ impl Format {
         })
     }
 
-    /// Whether it is text, or may be.
+    /// Whether it is, or may be, text.
     pub fn may_be_text(&self) -> bool {
         !matches!(self, Format::Vscsi | Format::OracleGeneral)
     }

@@ -1,33 +1,33 @@
-//! A trace's bytes, whose first can be looked at before they are read.
+//! A trace's bytes, with a look-ahead before reading.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::unpack::is_broken;
 
-/// Large enough that a system call costs little beside what it copies, small enough for a processor's cache.
+/// Large enough that a system call costs little compared with the copy, small enough for a processor's cache.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// Bytes to read, in the order of the input. Records are decoded where they lie in the buffer.
+/// Bytes to read, in order. Records are decoded directly in the buffer.
 pub struct Input {
-    /// What has been looked at ahead, and how much of it has been read.
+    /// Bytes read ahead, and how many of them were consumed.
     head: Vec<u8>,
     read: usize,
     rest: Box<dyn BufRead + Send>,
 }
 
 impl Input {
-    /// Reads from an input without a buffer of its own.
+    /// Reads from an unbuffered input.
     pub fn buffered(input: impl Read + Send + 'static) -> Input {
         Input::of(BufReader::with_capacity(BUFFER_BYTES, input))
     }
 
-    /// Reads from an input that has a buffer.
+    /// Reads from a buffered input.
     pub fn of(input: impl BufRead + Send + 'static) -> Input {
         Input { head: Vec::new(), read: 0, rest: Box::new(input) }
     }
 
-    /// The next bytes, which stay to be read: so many, or fewer if there are no more. Where compressed data is broken within them,
-    /// reading gives that error after them.
+    /// The next bytes without consuming them; fewer than requested at the end. If compressed data is broken within
+    /// them, reads return that error after them.
     pub fn peek(&mut self, bytes: usize) -> io::Result<&[u8]> {
         let missing = bytes.saturating_sub(self.head.len() - self.read);
         match self.rest.by_ref().take(missing as u64).read_to_end(&mut self.head) {

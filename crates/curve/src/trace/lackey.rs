@@ -1,12 +1,13 @@
-//! What `valgrind --tool=lackey --trace-mem=yes` writes: `I  04001000,3`, ` L 1ffeff,8`, ` S …`, ` M …`: instruction, load, store,
-//! and load with store, with address (hexadecimal) and bytes. Lines of valgrind's own begin with `==` or `--`.
+//! The output of `valgrind --tool=lackey --trace-mem=yes`: `I  04001000,3`, ` L 1ffeff,8`, ` S …`, ` M …`: instruction,
+//! load, store, and load with store, with address (hexadecimal) and bytes. Lines of valgrind's own begin with `==` or
+//! `--`.
 
 use super::error::{Bad, Place, TraceError, shown};
 use super::input::Input;
 use super::lines::Lines;
 use super::{Record, Records};
 
-/// Its reader.
+/// Reads this format.
 pub struct Lackey(Lines, [String; 2]);
 
 impl Lackey {
@@ -31,7 +32,7 @@ impl Records for Lackey {
         Ok(None)
     }
 
-    /// A program's own output stands between the accesses, if it goes to the same file.
+    /// The program's own output may be between the accesses, if it goes to the same file.
     fn bad_percent(&self) -> u64 {
         49
     }
@@ -45,7 +46,7 @@ impl Records for Lackey {
     }
 }
 
-/// 0 of data or 1 of an instruction; address; bytes.
+/// (0 for data or 1 for an instruction, address, bytes).
 pub fn access(line: &[u8]) -> Option<(u32, u64, u64)> {
     let line = std::str::from_utf8(line).ok()?;
     let rest = ["I  ", " L ", " S ", " M "].iter().find_map(|kind| line.strip_prefix(kind))?;

@@ -21,34 +21,34 @@ pub enum Layout {
     CloudPhysics,
 }
 
-/// What a layout's columns are, from 0.
+/// The columns of a layout, from 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub separator: u8,
-    /// Of each column, what it must look like.
-    pub columns: &'static [Look],
-    /// Columns that a line may lack at its end.
+    /// Required kind of each column.
+    pub columns: &'static [FieldKind],
+    /// Number of columns that a line may lack at its end.
     pub optional: usize,
-    /// The names in its first line; none if it has no such line.
+    /// The names in its first line; empty if it has no such line.
     pub names: &'static [&'static str],
     pub key: usize,
     /// Their sum is the size.
     pub bytes: &'static [usize],
     pub time: (usize, TimeUnit),
     pub tenant: Option<usize>,
-    /// Disks, each with addresses of its own.
+    /// Columns that identify a disk; each disk has its own addresses.
     pub volume: &'static [usize],
-    /// The key is an address, in units of so many bytes.
+    /// The key is an address, in units of this many bytes.
     pub address: Option<u64>,
-    /// Cut into pages of so many bytes, unless asked for others.
+    /// Accesses are cut into pages of this size by default.
     pub page_bytes: Option<u64>,
     /// The column of the operation.
     pub operation: Option<usize>,
 }
 
-/// What a field looks like.
+/// What a field must kind like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum FieldKind {
     /// Anything.
     Any,
     /// Digits.
@@ -69,23 +69,23 @@ pub enum Look {
     Rest,
 }
 
-impl Look {
+impl FieldKind {
     fn fits(self, field: &[u8]) -> bool {
         let is_one_of = |words: &[&str]| words.iter().any(|word| field.eq_ignore_ascii_case(word.as_bytes()));
         let is_decimal = || std::str::from_utf8(field).is_ok_and(|text| text.parse::<f64>().is_ok());
         let is_number = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
         match self {
-            Look::Any => true,
-            Look::Number => is_number,
-            Look::LongNumber => is_number && field.len() >= 16,
-            Look::Decimal => is_decimal(),
-            Look::Word => !is_decimal(),
-            Look::ReadWrite => is_one_of(&["read", "write"]),
-            Look::Letter => is_one_of(&["r", "w"]),
-            Look::Memcached => is_one_of(&[
+            FieldKind::Any => true,
+            FieldKind::Number => is_number,
+            FieldKind::LongNumber => is_number && field.len() >= 16,
+            FieldKind::Decimal => is_decimal(),
+            FieldKind::Word => !is_decimal(),
+            FieldKind::ReadWrite => is_one_of(&["read", "write"]),
+            FieldKind::Letter => is_one_of(&["r", "w"]),
+            FieldKind::Memcached => is_one_of(&[
                 "get", "gets", "set", "add", "replace", "cas", "append", "prepend", "delete", "incr", "decr",
             ]),
-            Look::Rest => field.starts_with(b"REST."),
+            FieldKind::Rest => field.starts_with(b"REST."),
         }
     }
 }
@@ -117,7 +117,7 @@ impl Layout {
 
     /// Its columns.
     pub fn shape(self) -> Shape {
-        use Look::*;
+        use FieldKind::*;
         let block = Shape {
             separator: b',',
             columns: &[],
@@ -200,15 +200,15 @@ impl Layout {
         }
     }
 
-    /// Whether a line of these fields may be of this layout.
+    /// Whether a line with these fields may have this layout.
     pub fn fits(self, fields: &[&[u8]]) -> bool {
         let shape = self.shape();
         let fewest = shape.columns.len() - shape.optional;
         (fewest..=shape.columns.len()).contains(&fields.len())
-            && shape.columns.iter().zip(fields).all(|(look, field)| look.fits(field))
+            && shape.columns.iter().zip(fields).all(|(kind, field)| kind.fits(field))
     }
 
-    /// What it implies, for people.
+    /// Description of what it implies, for people.
     pub fn implies(self) -> String {
         let shape = self.shape();
         let numbers = |columns: &[usize]| columns.iter().map(|c| (c + 1).to_string()).collect::<Vec<_>>().join(" and ");
@@ -227,7 +227,7 @@ impl Layout {
     }
 }
 
-/// Whether an operation takes an object away: it is no reference.
+/// Whether an operation deletes an object, so that it is not a reference.
 pub fn is_delete(operation: &[u8]) -> bool {
     let operation = operation.strip_prefix(b"REST.").unwrap_or(operation);
     operation.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"delete"))

@@ -6,8 +6,8 @@ use super::error::{Bad, Place, TraceError};
 use super::input::Input;
 use super::unpack::is_broken;
 
-/// A line longer than this is none of a trace.
-const LONGEST: usize = 64 << 10;
+/// A longer line does not belong to a trace.
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Reads lines without their ends.
 pub struct Lines {
@@ -22,7 +22,7 @@ impl Lines {
         Lines { input, number: 0, line: Vec::new(), ended: false }
     }
 
-    /// The number of the last line, from 1.
+    /// Number of the last line, from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -48,7 +48,7 @@ impl Lines {
             };
             let end = read.iter().position(|byte| *byte == b'\n');
             let part = &read[..end.unwrap_or(read.len())];
-            if self.line.len() + part.len() > LONGEST {
+            if self.line.len() + part.len() > MAX_LINE_BYTES {
                 is_too_long = true;
             } else {
                 self.line.extend_from_slice(part);
@@ -61,7 +61,7 @@ impl Lines {
             }
         }
         if is_too_long {
-            return Err(Bad::at_line(self.number, format!("longer than {LONGEST} characters")));
+            return Err(Bad::at_line(self.number, format!("longer than {MAX_LINE_BYTES} characters")));
         }
         if self.ended && self.line.is_empty() {
             return Ok(None);

@@ -1,9 +1,9 @@
 //! Recognises compression and other containers by their first bytes.
 
-/// Bytes of the input that [`Packing::of`] and [`other_file`] look at.
+/// Bytes of the input that [`Packing::of`] and [`other_file`] examine.
 pub const HEAD_BYTES: usize = 512;
 
-/// A compression that can be read.
+/// A supported compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// RFC 1952, one or more members.
@@ -25,13 +25,14 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// The compression of an input that begins with `head`. `is_text`: the trace is text, so that weak signs may decide.
+    /// The compression of an input that begins with `head`. `is_text`: the trace is text, so that weak signs may
+    /// decide.
     pub fn of(head: &[u8], is_text: bool) -> Option<Packing> {
         match head {
             // The method is always 8 (deflate), and three flags are reserved.
             [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
-            // Frames that say nothing: zstd and LZ4 have the same. What follows decides.
+            // Skippable frames, which zstd and LZ4 share: the next frame decides.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] => {
                 let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
                 let next = length.checked_add(8).and_then(|next| head.get(next..));
@@ -49,8 +50,8 @@ impl Packing {
     }
 }
 
-/// Properties below 225, a dictionary as encoders make them, a plausible length, and the first byte of the range coder, which
-/// is 0.
+/// Checks for properties below 225, a dictionary size as encoders make them, a plausible length, and the first byte of
+/// the range coder, which is 0.
 fn is_lzma_alone(head: &[u8]) -> bool {
     let Some(head) = head.first_chunk::<14>() else { return false };
     let dictionary = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
@@ -59,7 +60,7 @@ fn is_lzma_alone(head: &[u8]) -> bool {
     head[0] < 225 && is_made && (length == u64::MAX || length < 1 << 40) && head[13] == 0
 }
 
-/// A file of another kind, which is refused: its name, and what to do.
+/// An unsupported kind of file: its name, and what to do.
 pub fn other_file(head: &[u8]) -> Option<(&'static str, &'static str)> {
     const DECOMPRESS: &str = "decompress it first";
     const UNPACK: &str = "unpack the trace first";
@@ -104,14 +105,14 @@ pub fn other_file(head: &[u8]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Of this many bytes that are no text, one in a hundred is allowed: terminal colours, a stray control character.
+/// One byte in this many may be a control character: terminal colours, or a stray one.
 const CONTROL_SHARE: usize = 100;
 
-/// Whether bytes that should be text are none: a NUL byte, many control characters, or mostly no valid UTF-8.
+/// Whether bytes expected to be text are binary: a NUL byte, many control characters, or mostly invalid UTF-8.
 pub fn is_binary(head: &[u8]) -> bool {
     let is_control = |byte: &u8| matches!(byte, 0..=8 | 11 | 14..=26 | 28..=31 | 127);
     let control = head.iter().filter(|byte| is_control(byte)).count();
-    // Text in another encoding, Latin-1 for example, has a few bytes that are no UTF-8.
+    // Text in another encoding, such as Latin-1, has some invalid bytes.
     let invalid: usize = head.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
     head.contains(&0) || control * CONTROL_SHARE > head.len() || invalid * 4 > head.len()
 }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_frame_takes_the_format_of_what_follows() {
+    fn a_skippable_frame_takes_the_next_frames_format() {
         let skipped = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 7, 7];
         assert_eq!(Packing::of(&[&skipped[..], &[4, 0x22, 0x4d, 0x18]].concat(), true), Some(Packing::Lz4));
         assert_eq!(Packing::of(&[&skipped[..], &[0x28, 0xb5, 0x2f, 0xfd]].concat(), true), Some(Packing::Zstd));

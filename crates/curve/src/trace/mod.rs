@@ -1,6 +1,6 @@
-//! References from traces that others have recorded: CSV and plain text, libCacheSim's oracleGeneral, vscsi, valgrind's lackey;
-//! each as it is or compressed. Nothing is opened here: a [`Trace`] reads from whatever can be read, one
-//! record at a time, in constant memory (names of tenants aside).
+//! References from traces of other programs: CSV and plain text, libCacheSim's oracleGeneral, vscsi, valgrind's lackey;
+//! plain or compressed. This module opens no files: a [`Trace`] reads from any reader, one record at a time, in
+//! constant memory (apart from names of tenants).
 
 mod ahead;
 mod binary;
@@ -36,22 +36,23 @@ use unpack::{SHAPE_BYTES, expect_text, unpack};
 /// One reference of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
-    /// What is referenced. Of formats with addresses: the page, or without pages the address.
+    /// Key of the item. In formats with addresses: the page, or without pages the address.
     pub key: u64,
-    /// How large it is, if the trace says so.
+    /// Its size, if the trace has one.
     pub bytes: Option<u64>,
-    /// When, in seconds from the trace's own origin.
+    /// Time in seconds from the trace's own origin.
     pub seconds: Option<f64>,
-    /// By whom: an index into [`Trace::tenants`].
+    /// Who made it: an index into [`Trace::tenants`].
     pub tenant: Option<u32>,
 }
 
-/// A format's reader: the next record, `None` at the end. After a [`TraceError::Bad`] it goes on with the record after.
+/// Reader of a format: the next record, `None` at the end. After a [`TraceError::Bad`] it continues with the next
+/// record.
 trait Records {
     fn next(&mut self) -> Result<Option<Record>, TraceError>;
 
-    /// The keys of the next records, until there are `most` in all; fewer are there at the end. After an error those before it are
-    /// there, as if they had been read one by one.
+    /// Appends the keys of the next records, until there are `most` in all; fewer at the end. After an error, the keys
+    /// before it are there, as if read one by one.
     fn keys(&mut self, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {
         while into.len() < most {
             let Some(record) = self.next()? else { break };
@@ -60,7 +61,7 @@ trait Records {
         Ok(())
     }
 
-    /// As [`keys`](Records::keys), with their bytes. The format must give some.
+    /// Like [`keys`](Records::keys), with sizes. The format must have some.
     fn objects(&mut self, into: &mut Vec<Object>, most: usize) -> Result<(), TraceError> {
         while into.len() < most {
             let Some(record) = self.next()? else { break };
@@ -69,25 +70,25 @@ trait Records {
         Ok(())
     }
 
-    /// Where the last record begins.
+    /// Place of the last record.
     fn place(&self) -> Place;
 
     fn tenants(&self) -> &[String] {
         &[]
     }
 
-    /// Well-formed records that are no references.
+    /// Number of well-formed records that are not references.
     fn left_out(&self) -> u64 {
         0
     }
 
-    /// Whether a time has been a number whose unit nothing says.
+    /// Whether a time was a number of unknown unit.
     fn assumes_seconds(&self) -> bool {
         false
     }
 
-    /// Malformed records are passed over up to this share of all, in percent. Among binary records none is: after it, all may be
-    /// off.
+    /// Maximum share of malformed records that is tolerated, in percent. 0 for binary records, because all records
+    /// after a malformed one may be misaligned.
     fn bad_percent(&self) -> u64 {
         0
     }
@@ -96,24 +97,24 @@ trait Records {
 /// How to read a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Cut references to addresses into pages of this size, a power of two. None: as the format does by itself.
+    /// Cut references to addresses into pages of this size, a power of two. `None`: the format's default.
     pub page_bytes: Option<u64>,
-    /// Count malformed records, however many.
+    /// Skip malformed records, however many.
     pub skips_bad: bool,
-    /// The unit of times. None: as the format says.
+    /// Unit of the times. `None`: the format's.
     pub time_unit: Option<TimeUnit>,
-    /// Columns that are needed; of text, others are not looked at.
+    /// The data needed; other columns of text are not parsed.
     pub needs: Needs,
 }
 
-/// What of a record is needed beside the key.
+/// The data needed besides the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Its bytes.
+    /// Size.
     pub bytes: bool,
-    /// Its time.
+    /// Time.
     pub time: bool,
-    /// Its tenant.
+    /// Tenant.
     pub tenant: bool,
 }
 
@@ -131,11 +132,11 @@ pub struct Trace {
     ended: bool,
 }
 
-/// Before so many malformed records have been seen, their share is not judged until the end.
+/// The share of malformed records is not checked before there are this many, or the trace ends.
 const FEW_BAD: u64 = 1000;
 
 impl Trace {
-    /// Begins to read all of each record; see [`Trace::open`].
+    /// Reads all data of each record; see [`Trace::open`].
     pub fn new(
         input: impl Read + Send + 'static,
         format: &Format,
@@ -146,7 +147,7 @@ impl Trace {
         Trace::open(input, format, &Reading { page_bytes, skips_bad, time_unit: None, needs })
     }
 
-    /// Begins to read; the first bytes say whether it is compressed, and what is in it where the format is [`Format::Auto`].
+    /// Opens a trace; its first bytes show whether it is compressed, and for [`Format::Auto`] which format it has.
     pub fn open(input: impl Read + Send + 'static, format: &Format, reading: &Reading) -> Result<Trace, TraceError> {
         let mut input = unpack(input, format.may_be_text())?;
         let head = input.peek(SHAPE_BYTES)?;
@@ -262,13 +263,13 @@ impl Trace {
         }
     }
 
-    /// The keys of the next references, until there are `most` in `into`; fewer are there at the end. Far cheaper than to
-    /// [`read`](Trace::read) one by one, and otherwise the same: after an error those before it are there.
+    /// Appends the keys of the next references, until `into` has `most`; fewer at the end. Much cheaper than
+    /// [`read`](Trace::read) one by one, with the same result: after an error the keys before it are there.
     pub fn keys(&mut self, into: &mut Vec<u64>, most: usize) -> Result<(), TraceError> {
         self.many(into, most, |records, into| records.keys(into, most), |record| Ok(record.key))
     }
 
-    /// As [`keys`](Trace::keys), with the objects' bytes; [`TraceError::Columns`] where the trace does not give any.
+    /// Like [`keys`](Trace::keys), with the objects' sizes; [`TraceError::Columns`] if the trace has none.
     pub fn objects(&mut self, into: &mut Vec<Object>, most: usize) -> Result<(), TraceError> {
         self.many(into, most, |records, into| records.objects(into, most), object)
     }
@@ -300,7 +301,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Counts a malformed record, if such are passed over, and gives any other error back.
+    /// Counts a malformed record if such are tolerated, and returns any other error.
     fn pass_over(&mut self, error: TraceError) -> Result<(), TraceError> {
         let is_passed_over = match &error {
             TraceError::Cut(_) => self.skips_bad,
@@ -317,12 +318,12 @@ impl Trace {
         if self.skipped > FEW_BAD { self.judge_bad() } else { Ok(()) }
     }
 
-    /// At the end of the trace, which may be asked for again.
+    /// Ends the trace; may be called again.
     fn end(&mut self) -> Result<(), TraceError> {
         if std::mem::replace(&mut self.ended, true) { Ok(()) } else { self.judge_bad() }
     }
 
-    /// Refuses a trace of which too many records are malformed.
+    /// Refuses a trace with too many malformed records.
     fn judge_bad(&self) -> Result<(), TraceError> {
         let all = self.good + self.skipped;
         match &self.first_bad {
@@ -333,12 +334,12 @@ impl Trace {
         }
     }
 
-    /// What it is read as; never [`Format::Auto`].
+    /// The format that it is read in; never [`Format::Auto`].
     pub fn format(&self) -> &Format {
         &self.format
     }
 
-    /// What the format implies: columns, units, in words.
+    /// What the format implies, in words: columns, units.
     pub fn implies(&self) -> &str {
         &self.implies
     }
@@ -348,22 +349,22 @@ impl Trace {
         self.page_bytes
     }
 
-    /// Malformed records passed over, and the first of them.
+    /// Number of skipped malformed records, and the first of them.
     pub fn skipped(&self) -> (u64, Option<&Bad>) {
         (self.skipped, self.first_bad.as_ref())
     }
 
-    /// Well-formed records that are no references: requests to delete an object.
+    /// Number of well-formed records that are not references: requests to delete an object.
     pub fn left_out(&self) -> u64 {
         self.records.left_out()
     }
 
-    /// Whether times are numbers whose unit nothing says, and have been taken for seconds.
+    /// Whether times are numbers of unknown unit that were taken for seconds.
     pub fn assumes_seconds(&self) -> bool {
         self.records.assumes_seconds()
     }
 
-    /// Names of the tenants seen so far.
+    /// Names of the tenants so far.
     pub fn tenants(&self) -> &[String] {
         self.records.tenants()
     }
@@ -374,11 +375,11 @@ fn object(record: &Record) -> Result<Object, TraceError> {
     Ok(Object { key: record.key, bytes })
 }
 
-/// Why objects cannot be weighed.
+/// Error for objects without sizes.
 pub(crate) const NO_SIZES: &str =
     "this trace does not say how large an object is; name the column with --size-column, or leave out --bytes";
 
-/// Pages of programs.
+/// Page size of programs.
 const PROGRAM_PAGE_BYTES: u64 = 4096;
 
 fn no_pages(reading: &Reading, format: &Format) -> Result<Option<u64>, TraceError> {

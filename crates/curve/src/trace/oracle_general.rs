@@ -1,5 +1,5 @@
-//! libCacheSim's oracleGeneral: packed records of 24 bytes, little-endian: time in seconds (u32), object (u64), size in bytes
-//! (u32), number of the object's next request (i64; -1 or the largest if there is none).
+//! libCacheSim's oracleGeneral: packed records of 24 bytes, little-endian: time in seconds (u32), object (u64), size in
+//! bytes (u32), number of the object's next request (i64; -1 or the maximum if there is none).
 
 use super::binary::{Binary, number};
 use super::error::{Bad, Place, TraceError};
@@ -7,7 +7,7 @@ use super::input::Input;
 use super::{Record, Records};
 use crate::item::Object;
 
-/// Its reader.
+/// Reads this format.
 pub struct OracleGeneral(Binary);
 
 impl OracleGeneral {
@@ -41,7 +41,7 @@ impl Records for OracleGeneral {
 #[inline]
 fn object(offset: u64, record: &[u8; BYTES]) -> Result<Object, TraceError> {
     let next_request = number::<8>(record, 16) as i64;
-    // The one field that tells these records from other bytes; some converters write -2 for "not known".
+    // The only field that distinguishes these records from other bytes; some converters write -2 for "unknown".
     if next_request < -2 {
         return Err(Bad::at_byte(offset, format!("{next_request} is no number of a next request")));
     }

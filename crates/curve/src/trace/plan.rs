@@ -1,4 +1,4 @@
-//! Where in a line of text what stands: found from the first lines, or asked for.
+//! The columns of a line of text: found from the first lines, or specified.
 
 use super::error::{TraceError, shown};
 use super::fields::{fields, whole_number};
@@ -7,13 +7,14 @@ use super::layout::Layout;
 use super::time::TimeUnit;
 use super::unpack::SHAPE_BYTES;
 
-/// Separators of columns: the first of these that the first line has and half of the others. Blanks stand for tabs, too, and may stand in a row.
+/// Column separators: the first of these in the first line and in half of the others. A blank also stands for tabs and
+/// for runs of both.
 const SEPARATORS: [u8; 5] = [b',', b'\t', b';', b'|', b' '];
 
-/// Of the first lines, so many are looked at.
+/// Number of first lines examined.
 const LINES: usize = 200;
 
-/// The usual names.
+/// The usual column names.
 const KEYS: &[&str] = &[
     "key",
     "id",
@@ -39,7 +40,7 @@ const KEYS: &[&str] = &[
 ];
 const BYTES: &[&str] =
     &["bytes", "size", "obj_size", "object_size", "length", "len", "response_size", "size_bytes", "objectsize"];
-/// Sizes of accesses to a disk, in its blocks.
+/// Sizes of disk accesses, in blocks.
 const BLOCKS: &[&str] =
     &["blocks", "nblocks", "num_blocks", "block_count", "sectors", "nsectors", "num_sectors", "sector_count"];
 const TIMES: &[&str] = &["time", "seconds", "timestamp", "clock_time", "ts", "relative_unix", "unix_time", "datetime"];
@@ -58,47 +59,47 @@ const VOLUMES: &[&str] = &[
     "hostname",
 ];
 
-/// Bytes of a disk's block.
+/// Bytes of a disk block.
 const BLOCK_BYTES: u64 = 512;
 
-/// Where what stands, columns from 0.
+/// Columns, from 0.
 pub struct Plan {
     pub separator: Option<u8>,
-    /// The number of the line of names.
+    /// Number of the line of names.
     pub names_at: Option<u64>,
     pub key: usize,
-    /// Their sum is the size, in units of so many bytes.
+    /// Their sum is the size, in units of this many bytes.
     pub bytes: Vec<usize>,
     pub size_unit: u64,
-    /// With its unit; none is seconds, if that can be.
+    /// With its unit; without one it is seconds, if that is plausible.
     pub time: Option<(usize, Option<TimeUnit>)>,
     pub tenant: Option<usize>,
-    /// Disks, each with addresses of its own.
+    /// Columns that identify a disk; each disk has its own addresses.
     pub volume: Vec<usize>,
-    /// The key is an address, in units of so many bytes.
+    /// The key is an address, in units of this many bytes.
     pub address: Option<u64>,
     pub page_bytes: Option<u64>,
     pub operation: Option<usize>,
-    /// The layout's name, and what it implies.
+    /// The layout, and a description of what it implies.
     pub layout: Option<Layout>,
     pub implies: String,
 }
 
-/// The first lines of a text: remarks apart, each with its number.
+/// The first lines of a text without comments, each with its number.
 struct Sample<'a> {
     lines: Vec<(u64, &'a [u8])>,
-    /// The last remark before the first line.
+    /// The last comment before the first line.
     remark: Option<&'a [u8]>,
     separator: Option<u8>,
 }
 
-/// Whether a line is a remark.
+/// Whether a line is a comment.
 pub fn is_remark(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"#")
 }
 
 impl Plan {
-    /// From the text's first bytes. `format`: text of some kind.
+    /// Makes a plan from the text's first bytes. `format`: text of some kind.
     pub fn of(head: &[u8], format: &Format) -> Result<Plan, TraceError> {
         let sample = Sample::of(head);
         match format {
@@ -113,7 +114,7 @@ impl<'a> Sample<'a> {
     fn of(head: &'a [u8]) -> Sample<'a> {
         let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let mut all: Vec<&[u8]> = head.split(|byte| *byte == b'\n').collect();
-        // The last one goes on beyond what is looked at.
+        // The last line may continue beyond the bytes examined.
         if head.len() + 3 >= SHAPE_BYTES && all.len() > 1 {
             all.pop();
         }
@@ -141,12 +142,12 @@ impl<'a> Sample<'a> {
         fields(line, self.separator).collect()
     }
 
-    /// Lower-case names of a line that may be one of names.
+    /// The fields of a possible line of names, in lower case.
     fn names(&self, line: &[u8]) -> Vec<String> {
         names(line, self.separator)
     }
 
-    /// A published layout.
+    /// The plan for a published layout.
     fn known(&self, layout: Layout) -> Plan {
         let shape = layout.shape();
         let first = self.lines.first();
@@ -171,7 +172,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Layouts that nearly all of the lines are of, without the first: it may be one of names.
+    /// Layouts that nearly all lines match, except the first, which may hold names.
     fn candidates(&self) -> Vec<Layout> {
         let lines = if self.lines.len() > 1 { &self.lines[1..] } else { &self.lines[..] };
         let is_of = |layout: &Layout| {
@@ -217,7 +218,7 @@ impl<'a> Sample<'a> {
         }
         let key = self.key(&columns.key, &names, width)?;
         let beside = |column: &Option<Column>, of: &[&str]| {
-            // A name that was given to the key is not taken for something else by its sound.
+            // The key's column is not also used for something else because of its name.
             Ok::<_, TraceError>(find(column, &names, of)?.filter(|at| column.is_some() || *at != key))
         };
         let (named, time) = (beside(&columns.bytes, BYTES)?, beside(&columns.time, TIMES)?);
@@ -226,7 +227,7 @@ impl<'a> Sample<'a> {
         let (address, address_name) = match name {
             "offset" | "address" | "addr" => (Some(1), true),
             "lba" | "lbn" | "sector" => (Some(BLOCK_BYTES), true),
-            // Only with pages asked for does it matter.
+            // This only matters if pages are requested.
             _ => (columns.key.is_some().then_some(1), false),
         };
         let volume = names.iter().position(|name| address_name && VOLUMES.contains(&name.as_str()));
@@ -235,7 +236,7 @@ impl<'a> Sample<'a> {
         let bytes = named.or_else(blocks);
         let is_extent = (name == "offset" || is_disk) && bytes.is_some() && columns.key.is_none();
         let size_unit = if is_disk && bytes.is_some_and(|at| self.is_in_blocks(at, &names)) { BLOCK_BYTES } else { 1 };
-        // Columns of a known layout that were named by number have its units.
+        // Columns selected by number have the units of a known layout that matches.
         let unit = time.and_then(|at| {
             let of_name = names.get(at).and_then(|name| TimeUnit::of_name(name).0);
             let known = self.candidates().into_iter().map(|layout| layout.shape().time);
@@ -275,7 +276,7 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Whether a disk's sizes are in blocks: by the column's name, or because one of them is no whole number of blocks in bytes.
+    /// Whether a disk's sizes are in blocks: by the column's name, or because one of them is not a multiple of a block.
     fn is_in_blocks(&self, column: usize, names: &[String]) -> bool {
         let name = names.get(column).map_or("", String::as_str);
         let sizes = || self.lines.iter().filter_map(|(_, line)| whole_number(self.split(line).get(column)?));
@@ -328,7 +329,8 @@ fn find(column: &Option<Column>, names: &[String], of: &[&str]) -> Result<Option
     }
 }
 
-/// A name as it is compared: `object id` and `Object-ID` are `object_id`; what stands in brackets counts if it is a unit of time.
+/// Normalises a name for comparison: `object id` and `Object-ID` are `object_id`; text in brackets counts only if it is
+/// a unit of time.
 fn plain_name(name: &str) -> String {
     let name = name.trim().to_lowercase();
     let (unit, _) = TimeUnit::of_name(&name);
@@ -339,7 +341,7 @@ fn plain_name(name: &str) -> String {
     }
 }
 
-/// The names in a line. Separators within brackets separate nothing.
+/// The names in a line. Separators within brackets do not count.
 fn names(line: &[u8], separator: Option<u8>) -> Vec<String> {
     let mut depth = 0usize;
     let hidden: Vec<u8> = line

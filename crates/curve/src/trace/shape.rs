@@ -1,4 +1,4 @@
-//! Binary or text, and which of the binary formats: by what is in the first bytes.
+//! Recognises binary data and text, and the binary format, by the first bytes.
 
 use super::binary::number;
 use super::error::TraceError;
@@ -6,7 +6,7 @@ use super::format::{Columns, Format};
 use super::lackey;
 use super::magic::is_binary;
 
-/// Lines that are looked at for lackey's accesses: what valgrind says at its start goes before them.
+/// Number of lines searched for lackey's accesses, since valgrind writes other lines first.
 const LACKEY_LINES: usize = 500;
 
 /// The format of a trace that begins with `head`.
@@ -43,7 +43,7 @@ fn is_oracle_general(head: &[u8]) -> bool {
     are_records && head.len() >= 24
 }
 
-/// The bytes of a record, if all begin as vscsi's do.
+/// The record length, if all records begin as vscsi's do.
 fn vscsi_record_bytes(head: &[u8]) -> Option<usize> {
     let all = |bytes: usize, version_at: usize, version: u8| {
         head.len() >= bytes && head.chunks_exact(bytes).all(|record| record[version_at] == version)
@@ -57,7 +57,7 @@ fn vscsi_record_bytes(head: &[u8]) -> Option<usize> {
     }
 }
 
-/// Valgrind's own lines aside, an access among the first lines, and more accesses than others.
+/// Whether there are more accesses than other lines among the first ones, apart from valgrind's own.
 fn is_lackey(head: &[u8]) -> bool {
     let lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"==") && !line.starts_with(b"--"));

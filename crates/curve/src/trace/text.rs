@@ -12,16 +12,16 @@ use super::plan::{Plan, is_remark};
 use super::time::{TimeUnit, iso_seconds};
 use super::{Record, Records};
 
-/// More tenants than these, and the column holds something else.
-const MOST_TENANTS: usize = 1 << 12;
+/// Maximum number of tenants: with more, the column holds something else.
+const MAX_TENANTS: usize = 1 << 12;
 
-/// Addresses of a disk are below this; above stands the disk's number.
+/// Addresses on a disk are below 2^this; the bits above hold the disk's number.
 const VOLUME_BITS: u32 = 52;
 
 /// A time beyond this (the year 5138) is not in seconds.
 const LATEST_SECONDS: f64 = 1e11;
 
-/// Its reader.
+/// Reads this format.
 pub struct Text {
     lines: Lines,
     plan: Plan,
@@ -38,7 +38,7 @@ struct Tenants {
 }
 
 impl Text {
-    /// Reads by a plan. Columns that are not in it are not looked at.
+    /// Reads by a plan. Columns that are not in it are not parsed.
     pub fn new(input: Input, plan: Plan) -> Text {
         let (tenants, volumes) = (Tenants::default(), Tenants::default());
         Text { lines: Lines::new(input), plan, tenants, volumes, left_out: 0, assumes_seconds: false }
@@ -49,7 +49,7 @@ impl Records for Text {
     fn next(&mut self) -> Result<Option<Record>, TraceError> {
         let Text { lines, plan, tenants, volumes, left_out, assumes_seconds } = self;
         while let Some((number, line)) = lines.next()? {
-            // A byte-order mark is no part of the first field.
+            // A byte-order mark is not part of the first field.
             let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
             if line.trim_ascii().is_empty() || plan.names_at == Some(number) || is_remark(line) {
                 continue;
@@ -84,7 +84,7 @@ impl Records for Text {
     }
 }
 
-/// The reference in a line, and whether its time is a number of unknown unit; none if the line is no reference.
+/// The reference in a line, and whether its time is a number of unknown unit; `None` if the line is not a reference.
 fn record(
     plan: &Plan,
     number: u64,
@@ -135,7 +135,7 @@ fn record(
     };
     let is_number = seconds.is_some_and(|(_, is_number)| is_number);
     let too_many = |what: &str| {
-        let what = format!("more than {MOST_TENANTS} {what}; the column holds something else");
+        let what = format!("more than {MAX_TENANTS} {what}; the column holds something else");
         TraceError::Columns(format!("line {number}: {what}"))
     };
     let tenant = match tenant {
@@ -190,7 +190,7 @@ impl Tenants {
             return Some(*number);
         }
         let number = self.names.len();
-        (number < MOST_TENANTS).then(|| {
+        (number < MAX_TENANTS).then(|| {
             self.names.push(name.to_string());
             self.known.insert(name.into_owned(), number as u32);
             number as u32
@@ -198,7 +198,8 @@ impl Tenants {
     }
 }
 
-/// A number as it is; `0x` and hexadecimal digits as their number; other text, or a number written in another way, by its hash.
+/// Plain numbers as they are; `0x` and hexadecimal digits as their number; other text, or a number in another notation,
+/// by its hash.
 fn key_of(field: &[u8]) -> u64 {
     let is_plain = field == b"0" || (field[0] != b'0' && field.iter().all(u8::is_ascii_digit));
     let hex = field.strip_prefix(b"0x").and_then(|digits| std::str::from_utf8(digits).ok());

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The unit of a number that is a time.
+/// The unit of a numeric time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Seconds.
     Seconds,
-    /// Thousandths of a second.
+    /// Milliseconds.
     Millis,
-    /// Millionths of a second.
+    /// Microseconds.
     Micros,
-    /// 100 ns, as Windows counts.
+    /// 100 ns, as on Windows.
     Ticks,
-    /// Thousand-millionths of a second.
+    /// Nanoseconds.
     Nanos,
 }
 
@@ -23,7 +23,7 @@ impl TimeUnit {
     pub const ALL: [TimeUnit; 5] =
         [TimeUnit::Seconds, TimeUnit::Millis, TimeUnit::Micros, TimeUnit::Ticks, TimeUnit::Nanos];
 
-    /// How many of them are a second.
+    /// How many of them make a second.
     pub fn per_second(self) -> f64 {
         match self {
             TimeUnit::Seconds => 1.0,
@@ -34,7 +34,7 @@ impl TimeUnit {
         }
     }
 
-    /// The unit that ends a column's name, as in `time_ms`, `timestamp (us)` or `ts [ns]`; and the name without it.
+    /// The unit at the end of a column's name, as in `time_ms`, `timestamp (us)` or `ts [ns]`, and the name without it.
     pub fn of_name(name: &str) -> (Option<TimeUnit>, &str) {
         let bare = name.trim_end_matches([')', ']', ' ']);
         let Some(at) = bare.rfind([' ', '_', '(', '[', '-', '.']) else { return (None, name) };
@@ -71,8 +71,8 @@ impl FromStr for TimeUnit {
     }
 }
 
-/// Seconds since 1970 of `2024-01-31`, `2024-01-31T12:30:00`, with a blank for the `T`, a fraction, `Z`, `+01:00`, `+0100`; without a
-/// zone, it is UTC.
+/// Seconds since 1970 of `2024-01-31` or `2024-01-31T12:30:00`; the `T` may be a blank, and a fraction, `Z`, `+01:00`
+/// or `+0100` may follow. UTC without a zone.
 pub fn iso_seconds(text: &str) -> Option<f64> {
     let (date, rest) = text.split_at_checked(10)?;
     let mut parts = date.split('-').map(digits);
@@ -118,7 +118,7 @@ fn digits(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// Of the Gregorian calendar; the year begins in March here, so that the leap day is its last.
+/// In the Gregorian calendar; the year begins in March here, so that the leap day is its last.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468

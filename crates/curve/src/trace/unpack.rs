@@ -1,4 +1,4 @@
-//! Decompresses the input, if its first bytes say that it is compressed.
+//! Decompresses the input, if its first bytes show that it is compressed.
 
 use std::io::{self, BufRead, Read};
 
@@ -10,20 +10,20 @@ use super::error::TraceError;
 use super::input::Input;
 use super::magic::{HEAD_BYTES, Packing, is_binary, other_file};
 
-/// The longest match distance of zstd, as a power of two: all that `zstd --long=31` makes.
+/// The longest match distance of zstd, as a power of two: that of `zstd --long=31`.
 const ZSTD_WINDOW_LOG_MAX: u32 = 31;
 
-/// A file that was compressed more often than this is refused.
-const MOST_LAYERS: usize = 3;
+/// Maximum number of nested compressions.
+const MAX_LAYERS: usize = 3;
 
 /// Bytes at the start of the trace that decide whether it is text and which layout it has.
 pub const SHAPE_BYTES: usize = 64 << 10;
 
-/// Decompresses the input if it is compressed. `is_text`: it is known to be text, or not known to be binary records. A container that
-/// is not read, and binary data where text is expected, is an error.
+/// Decompresses the input if it is compressed. `is_text`: it is text, or not known to be binary records. Unsupported
+/// containers, and binary data where text is expected, are errors.
 pub fn unpack(input: impl Read + Send + 'static, is_text: bool) -> Result<Input, TraceError> {
     let mut input = Input::buffered(input);
-    for _ in 0..=MOST_LAYERS {
+    for _ in 0..=MAX_LAYERS {
         let head = input.peek(HEAD_BYTES)?;
         let Some(packing) = Packing::of(head, is_text) else {
             if let Some((name, advice)) = other_file(head) {
@@ -33,10 +33,10 @@ pub fn unpack(input: impl Read + Send + 'static, is_text: bool) -> Result<Input,
         };
         input = Input::of(Ahead::new(move || open(packing, input))?);
     }
-    Err(TraceError::OtherFile(format!("it is compressed more than {MOST_LAYERS} times")))
+    Err(TraceError::OtherFile(format!("it is compressed more than {MAX_LAYERS} times")))
 }
 
-/// Bytes that should be text, and are not, are an error.
+/// Refuses binary data where text is expected.
 pub fn expect_text(head: &[u8]) -> Result<(), TraceError> {
     if is_binary(head) {
         let what = "it is binary data of no known kind, and no text; name its --format, or decompress it first";
@@ -62,7 +62,7 @@ fn open(packing: Packing, packed: impl BufRead + Send + 'static) -> io::Result<B
     })
 }
 
-/// LZ4 frames, one after the other: the decoder stops after each.
+/// Consecutive LZ4 frames: the decoder stops after each.
 struct Frames<R: BufRead>(lz4_flex::frame::FrameDecoder<R>);
 
 impl<R: BufRead> Read for Frames<R> {
@@ -76,10 +76,10 @@ impl<R: BufRead> Read for Frames<R> {
     }
 }
 
-/// Whether an error says that a compressed stream is broken or ends too early.
+/// Whether an error means that a compressed stream is broken or ends too early.
 pub fn is_broken(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-    // zstd says `Other` where it finds nonsense; no system call does.
+    // zstd returns `Other` for invalid data; no system call does.
     matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
         || (error.kind() == Other && error.raw_os_error().is_none())
 }

@@ -1,7 +1,7 @@
-//! VMware's vscsi: what a virtual disk was asked for, in records of the C structures' layout, little-endian. Version 1 has 32
-//! bytes: serial number (u32), bytes (u32), scatter-gather elements (u32), command (u16), version (u16), block (u64), time in
-//! microseconds (u64). Version 2 has 40: command (u16), version (u16), serial number, bytes, elements (u32 each), block, time,
-//! response time (u64 each). The version's high byte says which it is.
+//! VMware's vscsi: requests to a virtual disk, in little-endian records with the layout of C structures. Version 1 has
+//! 32 bytes: serial number (u32), bytes (u32), scatter-gather elements (u32), command (u16), version (u16), block
+//! (u64), time in microseconds (u64). Version 2 has 40: command (u16), version (u16), serial number, bytes, elements
+//! (u32 each), block, time, response time (u64 each). The version's high byte distinguishes them.
 
 use super::binary::{Binary, number};
 use super::error::{Bad, Place, TraceError};
@@ -11,7 +11,7 @@ use crate::item::Object;
 
 const BLOCK_BYTES: u64 = 512;
 
-/// Its reader.
+/// Reads this format.
 pub struct Vscsi {
     input: Binary,
     version: Version,
@@ -22,12 +22,12 @@ enum Version {
     Two,
 }
 
-/// Bytes of a record of either version.
+/// Record lengths of the versions.
 const ONE: usize = 32;
 const TWO: usize = 40;
 
 impl Vscsi {
-    /// The first record says which version it is.
+    /// The first record shows the version.
     pub fn new(mut input: Input) -> Result<Vscsi, TraceError> {
         let head = input.peek(ONE)?;
         let version = match (head.get(3), head.get(15)) {
@@ -38,7 +38,7 @@ impl Vscsi {
         Ok(Vscsi { input: Binary::new(input), version })
     }
 
-    /// Decodes records where they lie in the input's buffer, by what makes an item of an object.
+    /// Decodes records directly in the input's buffer; `of` converts an object to an item.
     fn decode_all<T>(&mut self, into: &mut Vec<T>, most: usize, of: impl Fn(Object) -> T) -> Result<(), TraceError> {
         match self.version {
             Version::One => self.input.decode_all(into, most, |offset, record| Ok(of(one(offset, record)?))),

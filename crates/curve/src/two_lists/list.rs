@@ -1,11 +1,11 @@
-//! A list of folios, the last pushed first: any one is removed in O(1).
+//! A list of folios, the last pushed first; any folio can be removed in O(1).
 
 const NONE: u32 = u32::MAX;
 
-/// Folios by number, each in one list at most.
+/// Folios by number, each in at most one list.
 #[derive(Debug)]
 pub struct List {
-    /// By folio: what was pushed after it, and before it.
+    /// By folio: (folio pushed after it, folio pushed before it).
     links: Vec<(u32, u32)>,
     first: u32,
     last: u32,
@@ -24,12 +24,12 @@ impl List {
         self.pages
     }
 
-    /// The folio that was pushed before all others.
+    /// The folio pushed before all others.
     pub fn last(&self) -> Option<u32> {
         (self.last != NONE).then_some(self.last)
     }
 
-    /// A folio that is not in it, of so many pages.
+    /// Adds a folio of this many pages, which must not be in the list.
     pub fn push(&mut self, folio: u32, pages: u32) {
         let at = folio as usize;
         if self.links.len() <= at {
@@ -44,7 +44,7 @@ impl List {
         self.pages += pages as usize;
     }
 
-    /// A folio that is in it, of so many pages.
+    /// Removes a folio of this many pages, which must be in the list.
     pub fn remove(&mut self, folio: u32, pages: u32) {
         let (after, before) = self.links[folio as usize];
         match after {

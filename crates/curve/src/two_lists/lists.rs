@@ -1,22 +1,22 @@
-//! The inactive and the active list, and what moves between them.
+//! The inactive and the active list, and the moves between them.
 
 use std::ops::Range;
 
 use super::list::List;
 
-/// Reclaim scans lists by parts of them, the first one by 2^this.
+/// Reclaim scans a part of the lists at a time, first one in 2^this.
 const PRIORITY: u32 = 12;
-/// Reclaim gives up so many pages at a time.
+/// Reclaim takes this many pages at a time.
 pub const CLUSTER: usize = 32;
 
-/// Pages that have one place in the lists.
+/// Pages that share one place in the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Folio {
-    /// The number of its file.
+    /// Number of its file.
     pub file: u32,
-    /// Its first page there.
+    /// Its first page in the file.
     pub first: u64,
-    /// How many it has.
+    /// Number of pages.
     pub pages: u32,
 }
 
@@ -34,17 +34,17 @@ struct Listed {
     was_accessed: bool,
 }
 
-/// The two lists (`mm/swap.c`, `mm/vmscan.c`, `mm/workingset.c`). Whoever has them says what is referenced, what comes in and how much
-/// is to be reclaimed.
+/// The two lists (`mm/swap.c`, `mm/vmscan.c`, `mm/workingset.c`). The owner reports references and new folios, and
+/// requests reclaim.
 #[derive(Debug, Default)]
 pub struct Lists {
     all: Vec<Listed>,
     free: Vec<u32>,
     inactive: List,
     active: List,
-    /// Pages reclaimed and activated so far.
+    /// Number of pages reclaimed and activated so far.
     age: u64,
-    /// Pages that came back to the active list at once: now, and when there was reclaim last.
+    /// Number of pages that returned to the active list at once: now, and at the last reclaim.
     restored: u64,
     restored_before: u64,
 }
@@ -55,7 +55,8 @@ impl Lists {
         self.inactive.pages() + self.active.pages()
     }
 
-    /// A folio comes in; its number, until it is reclaimed. `since`: the age at which it was reclaimed, if it was. O(1).
+    /// Adds a folio and returns its number, valid until it is reclaimed. `since`: the age at which it was reclaimed
+    /// before, if it was. O(1).
     pub fn insert(&mut self, folio: Folio, since: Option<u64>) -> u32 {
         let listed = Listed { folio, is_active: false, was_accessed: false };
         let number = self.free.pop().unwrap_or(self.all.len() as u32);
@@ -71,7 +72,7 @@ impl Lists {
         number
     }
 
-    /// A folio that is there is referenced. O(1).
+    /// Notes a reference to a folio. O(1).
     pub fn access(&mut self, number: u32) {
         let Listed { is_active, was_accessed, .. } = self.all[number as usize];
         if was_accessed && !is_active {
@@ -80,7 +81,7 @@ impl Lists {
         self.all[number as usize].was_accessed = !was_accessed || is_active;
     }
 
-    /// A folio is gone by itself. O(1).
+    /// Removes a folio that is gone without reclaim. O(1).
     pub fn remove(&mut self, number: u32) {
         let Listed { folio, is_active, .. } = self.all[number as usize];
         let list = if is_active { &mut self.active } else { &mut self.inactive };
@@ -97,7 +98,8 @@ impl Lists {
         self.age += u64::from(pages);
     }
 
-    /// Reclaims so many pages at least, or all; `reclaimed` is given each folio, and the age then. Linear in what is reclaimed and moved.
+    /// Reclaims at least this many pages, or all. Calls `reclaimed` for each folio with the age. Linear in the pages
+    /// reclaimed and moved.
     pub fn reclaim(&mut self, pages: usize, reclaimed: &mut dyn FnMut(Folio, u64)) {
         let is_restoring = self.restored != self.restored_before;
         let mut got = 0;
@@ -124,7 +126,7 @@ impl Lists {
         self.restored_before = self.restored;
     }
 
-    /// Moves so many pages at least from the end of the active list to the inactive one.
+    /// Moves at least this many pages from the end of the active list to the inactive one.
     fn deactivate(&mut self, pages: usize) -> usize {
         let mut moved = 0;
         while moved < pages {
@@ -139,7 +141,7 @@ impl Lists {
         moved
     }
 
-    /// Reclaims so many pages at least from the end of the inactive list.
+    /// Reclaims at least this many pages from the end of the inactive list.
     fn evict(&mut self, pages: usize, reclaimed: &mut dyn FnMut(Folio, u64)) -> usize {
         let mut got = 0;
         while got < pages {

@@ -1,4 +1,4 @@
-//! References made to order, the same for the same seed.
+//! Generated references, the same for the same seed.
 #![allow(dead_code, reason = "each user takes its part")]
 
 /// xorshift64*.
@@ -21,14 +21,14 @@ impl Random {
         ((self.next() as u128 * end as u128) >> 64) as u64
     }
 
-    /// From 0 to 1.
+    /// Uniform from 0 to 1.
     pub fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Zipf's law by rejection-inversion (Hörmann and Derflinger, 1996), ranks spread over the pages by a multiplication, for each
-/// seed in another way.
+/// Zipf's law by rejection-inversion (Hörmann and Derflinger, 1996). A multiplication that depends on the seed spreads
+/// the ranks over the pages.
 pub struct Zipf {
     random: Random,
     pages: u64,
@@ -77,18 +77,18 @@ impl Zipf {
     }
 }
 
-/// Any page, all alike.
+/// Uniformly random pages.
 pub fn uniform(pages: u64, references: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     (0..references).map(|_| random.below(pages)).collect()
 }
 
-/// Round and round.
+/// A loop over the pages.
 pub fn cycle(pages: u64, references: usize) -> Vec<u64> {
     (0..references as u64).map(|i| i % pages).collect()
 }
 
-/// Three phases with working sets of their own.
+/// Three phases with different working sets.
 pub fn phased(pages: u64, references: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let phase = |i: usize| i * 3 / references;
@@ -96,8 +96,8 @@ pub fn phased(pages: u64, references: usize, seed: u64) -> Vec<u64> {
     (0..references).map(|i| phase(i) as u64 * pages + random.below(size(phase(i)))).collect()
 }
 
-/// The textbook: a hash map of last times, and a Fenwick tree with one leaf per reference, in which the set leaves between two
-/// references are counted as the difference of two prefix sums.
+/// The textbook algorithm: a hash map of last times, and a Fenwick tree with one leaf per reference. The leaves set
+/// between two references are counted as the difference of two prefix sums.
 pub struct Textbook {
     tree: Vec<i64>,
     last: std::collections::HashMap<u64, usize>,
@@ -107,7 +107,7 @@ pub struct Textbook {
 }
 
 impl Textbook {
-    /// For so many references.
+    /// With room for this many references.
     pub fn new(references: usize) -> Textbook {
         let tree = vec![0; references + 1];
         Textbook { tree, last: std::collections::HashMap::new(), now: 0, distances: Vec::new() }
@@ -128,7 +128,8 @@ impl Textbook {
         }
     }
 
-    /// The share of references with at least this distance, or none: an LRU of so many pages would not have had them.
+    /// By cache size, the share of references with at least this distance or none, which an LRU of that size would
+    /// miss.
     pub fn miss_ratios(&self) -> Vec<f64> {
         let mut hits = 0;
         let ratio = |hits: u64| (self.now as u64 - hits) as f64 / self.now as f64;
