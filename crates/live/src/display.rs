@@ -1,4 +1,4 @@
-//! What a person sees while runs are made.
+//! What a person sees on a terminal while runs are made.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use model::{Bytes, Outcome, Trial};
 use session::observe::Progress;
 use session::say::tell;
 
-/// A line that lives while a run lasts, on a terminal; nothing elsewhere.
+/// A status line on a terminal while a run lasts; prints nothing elsewhere.
 pub struct Display {
     bar: ProgressBar,
     shown: bool,
@@ -18,12 +18,12 @@ pub struct Display {
 }
 
 impl Display {
-    /// `shown`: on a terminal and not `--quiet`.
+    /// `shown`: standard error is a terminal, and not `--quiet`.
     pub fn new(shown: bool) -> Display {
         Display { bar: ProgressBar::hidden(), shown, label: String::new(), expected: None, most_left: None }
     }
 
-    /// A run begins that takes about `expected` seconds.
+    /// Begins a run that takes about `expected` seconds.
     pub fn begin(&mut self, label: &str, expected: Option<f64>) {
         if !self.shown {
             return;
@@ -39,12 +39,12 @@ impl Display {
         self.bar.enable_steady_tick(Duration::from_millis(250));
     }
 
-    /// The run that began and those that follow take about so many seconds at most.
+    /// The current run and those that follow take at most about this many seconds.
     pub fn ends_within(&mut self, seconds: f64) {
         self.most_left = Some(seconds);
     }
 
-    /// How it goes.
+    /// Updates the status line.
     pub fn show(&self, progress: &Progress) {
         let elapsed = progress.elapsed.as_secs_f64();
         let against = self.expected.map_or(String::new(), |expected| format!(" of about {expected:.1} s"));
@@ -56,12 +56,12 @@ impl Display {
         self.bar.set_message(format!("{}: {elapsed:.1} s{against}{left}{charge}{refaults}", self.label));
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn end(&mut self) {
         self.bar.finish_and_clear();
     }
 
-    /// What it came to.
+    /// Prints the result of the run.
     pub fn done(&self, trial: &Trial) {
         if !self.shown {
             return;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_falls_while_a_run_lasts_and_is_not_shown_where_it_is_unknown() {
+    fn remaining_time_falls_and_is_hidden_if_unknown() {
         let progress = |seconds| Progress {
             elapsed: Duration::from_secs(seconds),
             sampled: Duration::ZERO,

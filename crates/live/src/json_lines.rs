@@ -1,4 +1,4 @@
-//! JSON as it comes about: an object a line.
+//! JSON lines: one object per line, written as they arise.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use history::input::is_dash;
 
-/// Where they go.
+/// The file that they go to.
 pub struct JsonLines {
     name: PathBuf,
     out: Box<dyn Write>,
 }
 
 impl JsonLines {
-    /// To a file, or to standard output for `-`.
+    /// Opens a file, or standard output for `-`.
     ///
     /// # Errors
     /// A sentence if it cannot be written.
@@ -29,7 +29,7 @@ impl JsonLines {
         Ok(JsonLines { name: path.into(), out: Box::new(file) })
     }
 
-    /// One more, whole.
+    /// Writes one line.
     ///
     /// # Errors
     /// A sentence if it cannot be written.

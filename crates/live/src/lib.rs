@@ -1,11 +1,11 @@
-//! What is shown while something goes on: a line on a terminal while runs are made, and the intervals of `bursar watch` in a view, as
-//! lines and as JSON.
+//! Output while something goes on: a status line on a terminal while runs are made, and the intervals of `bursar watch`
+//! in a view, as lines and as JSON.
 
 mod display;
 mod json_lines;
 mod options;
+mod outputs;
 mod replay;
-mod told;
 mod view;
 mod watch;
 

@@ -1,4 +1,4 @@
-//! What watching is asked for.
+//! Options of watching.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use session::target::Found;
 
-/// What `bursar watch` was told on its command line.
+/// The command line of `bursar watch`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What runs already; `None`: the command is started.
+    /// A running target; `None`: the command is started.
     pub target: Option<Found>,
-    /// Time from line to line.
+    /// Time between intervals.
     pub interval: Duration,
-    /// What looking may cost, as a share of one processor.
+    /// The most that scans may cost, as a share of one processor.
     pub overhead: f64,
-    /// Whether looking never stops; else it is off while the working set stays what it is.
+    /// Whether to scan all the time; otherwise scans stop while the working set does not change.
     pub always: bool,
-    /// Whether hot pages are looked at less often than others.
+    /// Whether to scan hot pages less often than others.
     pub hot_set: bool,
-    /// Whether processes that bursar did not start are looked at, too.
+    /// Whether to scan processes that bursar did not start.
     pub intrusive: bool,
-    /// Where every interval is kept.
+    /// Path of a record of all intervals.
     pub record: Option<PathBuf>,
-    /// Where JSON lines go; `-`: standard output.
+    /// Path of JSON lines; `-`: standard output.
     pub json: Option<PathBuf>,
-    /// Whether no lines are printed.
+    /// Whether to print no lines.
     pub quiet: bool,
-    /// The command and its arguments; empty where there is a target.
+    /// The command and its arguments; empty if there is a target.
     pub command: Vec<OsString>,
 }

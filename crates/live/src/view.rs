@@ -1,4 +1,4 @@
-//! The live view: the answer, the curve, the working set over time, where memory is hot, and how old its pages are.
+//! The live view: the headline, the curve, the working set over time, the heat of mappings, and the ages of pages.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -19,26 +19,26 @@ use rustix::stdio;
 const NAME: usize = 30;
 const SIZE: usize = 10;
 
-/// From not accessed to all accessed, dark to light, on a dark ground as on a light one.
+/// From not accessed to all accessed, dark to light; readable on a dark and on a light background.
 const HEAT: [Color; 5] =
     [Color::Indexed(238), Color::Indexed(24), Color::Indexed(67), Color::Indexed(172), Color::Indexed(214)];
 
-/// Intervals of the time line.
+/// Number of intervals in the time line.
 const HISTORY: usize = 600;
-/// Lines of the time line, and the least height of the terminal that has room for it.
+/// Height of the time line, and the minimum height of a terminal that shows it.
 const TIME_LINE: u16 = 8;
-const ROOM: u16 = 30;
+const MIN_HEIGHT: u16 = 30;
 
 const HELP: &str = "q, Esc or Ctrl-C  end; twice: kill the command\n?  this help, on and off\np  pause the picture, and a replay, on and off\n\u{2192}  in a replay, the next \
     interval at once\n\n\
-    The curve: pages per second that would have to be brought back in this interval with so much memory; magenta: the working set, which the \
-    last eight tracked intervals tell together. Left of its beginning nothing is known.\n\
+    The curve: pages per second that would miss in this interval, by memory size; magenta: the working set of the \
+    last eight tracked intervals together. Left of its beginning nothing is known.\n\
     Working set: over time; a red line where a new phase was found; yellow where memory was tracked. While the working set stays \
-    what it is, tracking is off: what was seen last is shown.\n\
+    the same, tracking is off, and the last results are shown.\n\
     Heat: each line a mapping, from its first address to its last; the lighter, the more of it was accessed in this interval.\n\
     Ages: memory by the time since it was last accessed.";
 
-/// The terminal, while it shows the view.
+/// The terminal while it shows the view.
 pub(crate) struct View {
     terminal: DefaultTerminal,
     shown: Shown,
@@ -54,7 +54,7 @@ struct Shown {
     history: VecDeque<Moment>,
 }
 
-/// A moment of the time line.
+/// One interval of the time line.
 struct Moment {
     seconds: f64,
     wss_mib: f64,
@@ -62,22 +62,22 @@ struct Moment {
     new_phase: bool,
 }
 
-/// What the person who looks wants.
+/// What the user has requested by a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// To end.
+    /// End.
     Quit,
-    /// To go on to the next interval.
+    /// Go on to the next interval.
     Next,
 }
 
 impl View {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     pub(crate) fn open() -> std::io::Result<View> {
         Ok(View { terminal: ratatui::try_init()?, shown: Shown::default() })
     }
 
-    /// Shows a round and its line.
+    /// Shows an interval and its line.
     pub(crate) fn show(&mut self, round: &PagesRound, line: String) -> std::io::Result<()> {
         if self.shown.history.len() == HISTORY {
             self.shown.history.pop_front();
@@ -95,7 +95,7 @@ impl View {
         self.draw()
     }
 
-    /// Whether the picture stands still.
+    /// Whether the view is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.shown.is_paused
     }
@@ -105,12 +105,12 @@ impl View {
         hangs_up(stdio::stdout(), Duration::ZERO)
     }
 
-    /// Waits for keys, at most so long.
+    /// Waits for keys, for at most `patience`.
     pub(crate) fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
-        // Of a terminal that is closed while it waits itself, crossterm reads the end for ever.
-        let is_told =
+        // Do not let crossterm wait: if the terminal is closed meanwhile, it reads end of file in an endless loop.
+        let has_event =
             event::poll(Duration::ZERO)? || (!hangs_up(stdio::stdout(), patience) && event::poll(Duration::ZERO)?);
-        if !is_told {
+        if !has_event {
             return Ok(None);
         }
         match event::read()? {
@@ -137,16 +137,16 @@ impl View {
     }
 }
 
-/// Whether a terminal is closed, or until it has something to tell, at most so long.
+/// Waits until the terminal is closed or has input, for at most `patience`. Returns whether it is closed.
 fn hangs_up(terminal: BorrowedFd<'_>, patience: Duration) -> bool {
     let mut asked = [PollFd::new(&terminal, PollFlags::IN)];
     let timeout = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-    // A signal ends the wait, too.
+    // A signal ends the wait too.
     let _ = poll(&mut asked, Some(&timeout));
     asked[0].revents().contains(PollFlags::HUP)
 }
 
-/// Nobody reads what is said to a closed terminal, and who says it anyway would fail.
+/// Redirects output away from a closed terminal, where writes would fail.
 fn leave_terminal() -> std::io::Result<()> {
     let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
     stdio::dup2_stdout(&nowhere)?;
@@ -171,7 +171,7 @@ fn draw(frame: &mut Frame<'_>, shown: &Shown) {
     let [answer, curve, time, below, keys] = Layout::vertical([
         Constraint::Length(lines),
         Constraint::Fill(1),
-        Constraint::Length(if area.height >= ROOM { TIME_LINE } else { 0 }),
+        Constraint::Length(if area.height >= MIN_HEIGHT { TIME_LINE } else { 0 }),
         Constraint::Fill(1),
         Constraint::Length(1),
     ])
@@ -188,7 +188,7 @@ fn draw(frame: &mut Frame<'_>, shown: &Shown) {
         draw_ages(frame, ages, &shown.round);
     }
     let paused = if shown.is_paused { "paused  " } else { "" };
-    let looks = format!(
+    let scans = format!(
         "{paused}q ends  ? help  p pauses   tracking is {}, costs {:.2} %; one page in {} every {:.0} ms, by {}",
         if shown.round.tracking { "on" } else { "off" },
         shown.round.overhead.share() * 100.0,
@@ -196,7 +196,7 @@ fn draw(frame: &mut Frame<'_>, shown: &Shown) {
         shown.round.interval * 1e3,
         shown.round.rung
     );
-    frame.render_widget(Paragraph::new(looks).dim(), keys);
+    frame.render_widget(Paragraph::new(scans).dim(), keys);
 }
 
 fn draw_curve(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
@@ -209,13 +209,13 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, round: &PagesRound) {
     let top = points.iter().map(|point| point.1).fold(1.0, f64::max);
     let sizes = [0.0, 0.5, 1.0].map(|share| Bytes((right * share) as u64).to_string());
     let rates = [0.0, 0.5, 1.0].map(|share| format!("{:.0}", top * share));
-    let told: Vec<_> = round.wss_bytes.iter().flat_map(|wss| [(*wss as f64, 0.0), (*wss as f64, top)]).collect();
-    let lines = [(told.as_slice(), Style::new().magenta()), (stairs.as_slice(), Style::new().cyan())];
+    let mark: Vec<_> = round.wss_bytes.iter().flat_map(|wss| [(*wss as f64, 0.0), (*wss as f64, top)]).collect();
+    let lines = [(mark.as_slice(), Style::new().magenta()), (stairs.as_slice(), Style::new().cyan())];
     let set =
         |(data, style)| Dataset::default().graph_type(GraphType::Line).marker(Marker::Braille).style(style).data(data);
     let chart = Chart::new(lines.map(set).into())
         .block(Block::bordered().title(match points.len() {
-            0 | 1 => " misses per second by memory size: not known, all that is used is accessed between two looks ",
+            0 | 1 => " misses per second by memory size: unknown, all used memory is accessed between two scans ",
             _ => " misses per second by memory size, in this interval; magenta: working set ",
         }))
         .x_axis(Axis::default().bounds([0.0, right]).labels(sizes))
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_the_answer_first_then_curve_heat_and_ages_with_their_units() {
+    fn the_view_shows_headline_curve_heat_and_ages() {
         let text = text(120, 30, &shown());
         assert!(text.starts_with("1 s: needs about 64.0 MiB now"), "{text}");
         for part in [
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_set_stands_in_the_curve_at_its_size_also_where_the_interval_needed_less() {
+    fn the_curve_marks_the_working_set_at_its_size() {
         let columns = |wss_bytes| {
             let shown = Shown { round: PagesRound { wss_bytes, ..shown().round }, ..shown() };
             let buffer = drawn(120, 30, &shown);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_into_any_size() {
+    fn the_view_fits_any_terminal_size() {
         for (width, height) in [(1, 1), (20, 5), (80, 24), (400, 100)] {
             text(width, height, &shown());
             text(width, height, &Shown { has_help: true, ..shown() });

@@ -1,4 +1,4 @@
-//! `bursar watch`: what a running program does with its memory, told while it runs.
+//! `bursar watch`: reports the memory use of a running program while it runs.
 
 use std::fs::File;
 use std::io::{Seek, stdout};
@@ -21,38 +21,38 @@ use session::unwatched::{self, Beside};
 use track::pages::{Error, Pages, Scope, Settings};
 
 use crate::options::Options;
-use crate::told::{Places, Told, has_view};
+use crate::outputs::{Destinations, Outputs, has_view};
 use crate::view::Key;
 
 const SIGINT: i32 = 2;
 
-/// Longest time until a key, Ctrl-C or the command's end is noticed.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
-/// Watching that begins so long after the command is reported.
-const LATE: Duration = Duration::from_millis(100);
+/// Maximum delay until a key, Ctrl-C or the command's end is noticed.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A start of watching this long after the command is reported.
+const REPORTED_DELAY: Duration = Duration::from_millis(100);
 
-/// Watches until the target or the command ends, or a person ends it; what bursar ends with.
+/// Watches until the target or the command ends, or the user ends it. Returns bursar's exit status.
 ///
 /// # Errors
-/// A sentence if the target cannot be watched, the command cannot be started, or what is told cannot be written.
+/// A sentence if the target cannot be watched, the command cannot be started, or output cannot be written.
 pub fn watch(options: &Options, signals: &Forwarding) -> anyhow::Result<Status> {
     let has_view = has_view(options.quiet, options.json.as_deref());
     let sink = options.record.as_deref().map(|path| sink(path, options)).transpose()?;
-    // What the command prints would spoil the picture.
+    // The command's output would spoil the view.
     let mut kept = if has_view && options.target.is_none() { Some(kept::file()?) } else { None };
-    let mut told = Told::to(&Places {
+    let mut outputs = Outputs::to(&Destinations {
         json: options.json.as_deref(),
         has_lines: !options.quiet,
         has_view,
         has_command: options.target.is_none(),
     })?;
-    told.sink = sink;
+    outputs.sink = sink;
     let ended = match &options.target {
-        Some(found) => follow(options, Target::Found(scope_of(found)?), told, signals),
-        None => follow(options, start(options, kept.as_ref(), signals)?, told, signals),
+        Some(found) => follow(options, Target::Found(scope_of(found)?), outputs, signals),
+        None => follow(options, start(options, kept.as_ref(), signals)?, outputs, signals),
     };
     if let Some(kept) = &mut kept {
-        // Onto a terminal that may be closed by now; the command's status counts.
+        // The terminal may be closed by now; the command's status counts.
         let _ = kept.rewind().and_then(|()| std::io::copy(kept, &mut stdout()));
     }
     Ok(match ended? {
@@ -88,7 +88,7 @@ fn start(options: &Options, kept: Option<&File>, signals: &Forwarding) -> anyhow
         Some(kept) => Output::Kept { both: kept.try_clone()? },
         None => Output::Inherited,
     };
-    // Processes that lose their parent come to us, and are watched on.
+    // Orphaned processes become children of bursar, which goes on watching them.
     linux::children::adopt_orphans()?;
     let command = Command { words: options.command.clone(), environment: Vec::new(), output, cgroup: None };
     let tree = Tree::new();
@@ -105,7 +105,7 @@ fn scope_of(found: &Found) -> anyhow::Result<Scope> {
     })
 }
 
-/// What a reader should know of what is watched.
+/// A note about what is watched.
 fn note_of(scope: &Scope) -> Option<String> {
     let Scope::Threads(cgroup) = scope else { return None };
     Some(format!(
@@ -115,8 +115,13 @@ fn note_of(scope: &Scope) -> Option<String> {
     ))
 }
 
-/// Tells interval by interval, until the end; how a command that was started ended.
-fn follow(options: &Options, target: Target, mut told: Told, signals: &Forwarding) -> anyhow::Result<Option<Exit>> {
+/// Reports interval by interval until the end. Returns how a started command ended.
+fn follow(
+    options: &Options,
+    target: Target,
+    mut outputs: Outputs,
+    signals: &Forwarding,
+) -> anyhow::Result<Option<Exit>> {
     let (scope, running) = match target {
         Target::Found(scope) => (scope, None),
         Target::Started(running, tree) => (Scope::Command(running.pid()), Some((running, tree))),
@@ -131,45 +136,44 @@ fn follow(options: &Options, target: Target, mut told: Told, signals: &Forwardin
     };
     let pages = match Pages::start(scope, settings) {
         Ok(pages) => Some(pages),
-        // It has ended before it could be looked at; its status is still what is wanted.
+        // The command has ended before it could be scanned; its exit status is still needed.
         Err(Error::NoProcess(_)) if running.is_some() => None,
-        // That it cannot be watched is no reason for the command to end.
+        // The command goes on even if it cannot be watched.
         Err(error) if running.is_some() => {
             tell!("bursar: {error}; the command goes on, and is not watched");
-            told.has_summary = false;
+            outputs.has_summary = false;
             None
         }
         Err(error) => return Err(error.into()),
     };
-    let late = Some(begun.elapsed()).filter(|late| running.is_some() && pages.is_some() && *late >= LATE);
+    let late = Some(begun.elapsed()).filter(|late| running.is_some() && pages.is_some() && *late >= REPORTED_DELAY);
     let late = late.map(|late| {
         let late = report::seconds(late.as_secs_f64());
         format!("watching began {late} after the command: memory that it accessed only before that is in no figure")
     });
-    note.iter().chain(&late).try_for_each(|note| told.note(note))?;
-    let ended = tell(options, pages.as_ref(), running.as_ref(), told, signals);
+    note.iter().chain(&late).try_for_each(|note| outputs.note(note))?;
+    let ended = report_intervals(options, pages.as_ref(), running.as_ref(), outputs, signals);
     if let (Err(_), Some((running, _))) = (&ended, &running) {
-        // That it cannot be told is no reason for the command to end, nor to be left alone. It may have ended, and have been
-        // waited for, before that.
-        while let Ok(None) = running.wait(PATIENCE) {}
+        // After an output error, wait for the command anyway. It may have ended, and have been waited for, before.
+        while let Ok(None) = running.wait(POLL_INTERVAL) {}
     }
     ended
 }
 
-fn tell(
+fn report_intervals(
     options: &Options,
     pages: Option<&Pages>,
     started: Option<&(Running, Tree)>,
-    mut told: Told,
+    mut outputs: Outputs,
     signals: &Forwarding,
 ) -> anyhow::Result<Option<Exit>> {
     if let Some(why) = pages.and_then(Pages::fallback) {
-        told.note(&format!(
+        outputs.note(&format!(
             "by mapping, from smaps, not page by page, and without files that are read or written: {why}"
         ))?;
     }
     if let Some(why) = pages.and_then(Pages::without_files) {
-        told.note(&format!("without files that are read or written: {why}"))?;
+        outputs.note(&format!("without files that are read or written: {why}"))?;
     }
     let running = started.map(|(running, _)| running);
     let mut was_asked_to_end = false;
@@ -179,18 +183,18 @@ fn tell(
         _ => None,
     };
     loop {
-        let next = wait(running, signals, &mut told, options.interval)?;
+        let next = wait(running, signals, &mut outputs, options.interval)?;
         if let Some(note) = beside.as_ref().and_then(Beside::note) {
-            told.note(&note)?;
+            outputs.note(&note)?;
             beside = None;
         }
         let round = pages.map(|pages| Ok::<_, Error>((pages, pages.round()?))).transpose()?;
         let is_last = matches!((&next, running), (Next::Ended(_), _) | (Next::Quit, None));
         match round {
-            Some((pages, Some(round))) if is_last => told.tell_last(phases.round(pages, round))?,
-            Some((pages, Some(round))) => told.tell(phases.round(pages, round))?,
+            Some((pages, Some(round))) if is_last => outputs.report_last(phases.round(pages, round))?,
+            Some((pages, Some(round))) => outputs.report(phases.round(pages, round))?,
             _ if running.is_none() => {
-                told.summary(pages.and_then(remedy))?;
+                outputs.summary(pages.and_then(remedy))?;
                 return Ok(None);
             }
             _ => {}
@@ -199,13 +203,13 @@ fn tell(
             (Next::Interval, _) => {}
             (Next::Ended(exit), _) => {
                 if let Some(note) = unwatched::left() {
-                    told.note(&note)?;
+                    outputs.note(&note)?;
                 }
-                told.summary(pages.and_then(remedy))?;
+                outputs.summary(pages.and_then(remedy))?;
                 return Ok(Some(exit));
             }
             (Next::Quit, None) => {
-                told.summary(pages.and_then(remedy))?;
+                outputs.summary(pages.and_then(remedy))?;
                 return Ok(None);
             }
             (Next::Quit, Some((_, tree))) if was_asked_to_end => Whole::Tree(tree).kill(),
@@ -217,7 +221,7 @@ fn tell(
     }
 }
 
-/// What would show more, where something would.
+/// What to do to see more, if there is something.
 fn remedy(pages: &Pages) -> Option<&'static str> {
     let lacks_rights = pages.fallback().or(pages.without_files()).is_some() && !rustix::process::geteuid().is_root();
     lacks_rights.then_some("run it as root, which sees each page, and reads and writes of files")
@@ -230,17 +234,22 @@ enum Next {
     Quit,
 }
 
-fn wait(running: Option<&Running>, signals: &Forwarding, told: &mut Told, interval: Duration) -> anyhow::Result<Next> {
+fn wait(
+    running: Option<&Running>,
+    signals: &Forwarding,
+    outputs: &mut Outputs,
+    interval: Duration,
+) -> anyhow::Result<Next> {
     let due = Instant::now() + interval;
     loop {
         let left = due.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(Next::Interval);
         }
-        let patience = PATIENCE.min(left);
-        // One of the two is waited for; the other is only asked.
-        if told.view.is_some() {
-            if told.wait(patience)? == Some(Key::Quit) {
+        let patience = POLL_INTERVAL.min(left);
+        // Wait for the view or for the command; only poll the other.
+        if outputs.view.is_some() {
+            if outputs.wait(patience)? == Some(Key::Quit) {
                 return Ok(Next::Quit);
             }
         } else if running.is_none() {
@@ -248,12 +257,12 @@ fn wait(running: Option<&Running>, signals: &Forwarding, told: &mut Told, interv
         }
         match running {
             Some(running) => {
-                let patience = if told.view.is_some() { Duration::ZERO } else { patience };
+                let patience = if outputs.view.is_some() { Duration::ZERO } else { patience };
                 if let Some((ended, _)) = running.wait(patience)? {
                     return Ok(Next::Ended(ended.exit));
                 }
             }
-            // A command gets the signal itself.
+            // A started command gets the signal itself.
             None if signals.interrupted() => return Ok(Next::Quit),
             None => {}
         }

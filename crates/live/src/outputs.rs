@@ -1,4 +1,4 @@
-//! Where intervals are told: in a view, as lines, as JSON, and in a record.
+//! The destinations of intervals: a view, lines, JSON, and a record.
 
 use std::io::{IsTerminal, Write, stdin, stdout};
 use std::path::Path;
@@ -14,45 +14,46 @@ use session::sink::Sink;
 use crate::json_lines::JsonLines;
 use crate::view::{Key, View};
 
-/// Where it is to be told.
-pub(crate) struct Places<'a> {
-    /// JSON lines go to this file, or to standard output for `-`.
+/// Which outputs to open.
+pub(crate) struct Destinations<'a> {
+    /// Write JSON lines to this file, or to standard output for `-`.
     pub(crate) json: Option<&'a Path>,
-    /// Lines for people are printed, but where there is a view.
+    /// Print lines for people, unless there is a view.
     pub(crate) has_lines: bool,
     pub(crate) has_view: bool,
-    /// A command has standard output.
+    /// A command uses standard output.
     pub(crate) has_command: bool,
 }
 
-/// Where it is told, and what was told before.
-pub(crate) struct Told {
+/// The open outputs, with the state that the next interval needs.
+pub(crate) struct Outputs {
     pub(crate) view: Option<View>,
     lines: Option<Box<dyn Write>>,
     json: Option<JsonLines>,
     pub(crate) sink: Option<Sink>,
-    /// The last round, and what stands of those before it.
+    /// The last interval, combined with valid results of those before.
     last: Option<PagesRound>,
     peak: Option<u64>,
-    /// The working set of some interval so far is a lower bound.
+    /// Whether the working set of any interval so far is a lower bound.
     is_least: bool,
     totals: Totals,
-    /// Of what is not watched there is nothing to sum up.
+    /// False if nothing is watched, so that there is nothing to sum up.
     pub(crate) has_summary: bool,
     has_command: bool,
-    /// Notes that came while the view had the terminal.
+    /// Notes held back while the view uses the terminal.
     kept_notes: String,
 }
 
-/// Whether there is a terminal for the picture.
+/// Whether to show the view: standard input and output are a terminal.
 pub(crate) fn has_view(quiet: bool, json: Option<&Path>) -> bool {
     !quiet && !json.is_some_and(is_dash) && stdin().is_terminal() && stdout().is_terminal()
 }
 
-impl Told {
-    /// The view has the terminal to itself. Lines go to standard error where something else goes to standard output.
-    pub(crate) fn to(places: &Places) -> anyhow::Result<Told> {
-        let Places { has_view, .. } = *places;
+impl Outputs {
+    /// Opens the outputs. While there is a view, nothing else uses the terminal. Lines go to standard error if
+    /// something else uses standard output.
+    pub(crate) fn to(places: &Destinations) -> anyhow::Result<Outputs> {
+        let Destinations { has_view, .. } = *places;
         let is_taken = places.has_command || places.json.is_some_and(is_dash);
         let json = places.json.map(JsonLines::to).transpose()?;
         let lines: Option<Box<dyn Write>> = match is_taken {
@@ -61,7 +62,7 @@ impl Told {
             true => Some(Box::new(say::Beside)),
         };
         let view = if has_view { Some(View::open()?) } else { None };
-        Ok(Told {
+        Ok(Outputs {
             view,
             lines,
             json,
@@ -76,7 +77,7 @@ impl Told {
         })
     }
 
-    /// What the reader should know, as a sentence.
+    /// Prints a note for the reader, a sentence.
     pub(crate) fn note(&mut self, note: &str) -> anyhow::Result<()> {
         match &mut self.lines {
             Some(lines) => lines.write_all(format!("{note}\n").as_bytes())?,
@@ -85,17 +86,17 @@ impl Told {
         self.append(|| Entry::Note(note.into()))
     }
 
-    /// An interval that others may follow.
-    pub(crate) fn tell(&mut self, round: PagesRound) -> anyhow::Result<()> {
+    /// Reports an interval that is not the last.
+    pub(crate) fn report(&mut self, round: PagesRound) -> anyhow::Result<()> {
         self.interval(round, true)
     }
 
-    /// An interval that the end cut short. It has no line: the summary follows.
-    pub(crate) fn tell_last(&mut self, round: PagesRound) -> anyhow::Result<()> {
+    /// Reports the last interval, which was cut short. It has no line, because the summary follows.
+    pub(crate) fn report_last(&mut self, round: PagesRound) -> anyhow::Result<()> {
         self.interval(round, false)
     }
 
-    /// What all of them come to. `remedy`: what would make the figure better first.
+    /// Prints the summary. `remedy`: what to do first for a better figure.
     pub(crate) fn summary(&mut self, remedy: Option<&str>) -> anyhow::Result<()> {
         if !self.has_summary {
             return Ok(());
@@ -112,7 +113,7 @@ impl Told {
         if let Some(path) = self.sink.as_ref().and_then(Sink::path) {
             text += &format!("details: bursar report {}\n", shell_word(&path.to_string_lossy()));
         }
-        // The terminal is as it was before, and keeps what is written there.
+        // Close the view, which restores the terminal and would erase the text.
         self.view = None;
         match &mut self.lines {
             Some(lines) => lines.write_all(text.as_bytes())?,
@@ -143,14 +144,14 @@ impl Told {
         Ok(())
     }
 
-    /// Waits for keys in the view, if there is one, at most so long.
+    /// Waits for keys in the view, if there is one, for at most `patience`.
     pub(crate) fn wait(&mut self, patience: Duration) -> std::io::Result<Option<Key>> {
         self.leave_closed();
         let waited = self.view.as_mut().map_or(Ok(None), |view| view.wait(patience));
         self.unless_closed(waited)
     }
 
-    /// A terminal that was closed while something was done on it has not failed.
+    /// Ignores errors on a terminal that was closed meanwhile.
     fn unless_closed<T: Default>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
         if done.is_err() && self.view.as_ref().is_some_and(View::is_over) {
             self.view = None;
@@ -159,7 +160,7 @@ impl Told {
         done
     }
 
-    /// A command that outlives its terminal goes on, and what is written is written on.
+    /// Closes the view if its terminal was closed: the command and the other outputs go on.
     fn leave_closed(&mut self) {
         self.view.take_if(|view| view.is_over());
     }
@@ -169,8 +170,8 @@ impl Told {
     }
 }
 
-impl Drop for Told {
-    /// However it ends, the record is whole.
+impl Drop for Outputs {
+    /// Seals the record however watching ends.
     fn drop(&mut self) {
         self.sink.take().map(Sink::seal);
     }
