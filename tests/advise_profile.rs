@@ -97,7 +97,7 @@ fn often_accessed_memory_is_worth_huge_pages_and_the_rest_not() {
         assert_eq!(range.touched, Some(1.0), "{range}");
         // Rare accesses are sampled: their number differs from region to region.
         let least = if range.huge_ns > Some(1_000_000) { 0.5 } else { 0.1 };
-        assert!((least..1.0).contains(&range.sure), "{range}");
+        assert!((least..1.0).contains(&range.confidence), "{range}");
     }
     assert!(errors.contains("256 MiB of memory in "), "{errors}");
     assert!(errors.contains(" save nine tenths of that: --huge-pages "), "{errors}");

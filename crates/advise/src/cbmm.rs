@@ -224,7 +224,7 @@ fn ranges(mapping: &Mapping, parts: &[Part], ghz: f64) -> Vec<ProfiledRange> {
             continue;
         }
         let range =
-            ProfiledRange { huge_ns, touched, sure: CONFIDENCE, ..ProfiledRange::of(mapping.clone(), *from, to) };
+            ProfiledRange { huge_ns, touched, confidence: CONFIDENCE, ..ProfiledRange::of(mapping.clone(), *from, to) };
         match found.last_mut() {
             Some(last) if last.to == Some(*from) && last.huge_ns == huge_ns && last.touched == touched => last.to = to,
             _ => found.push(range),

@@ -7,7 +7,7 @@ use crate::range::HUGE_BYTES;
 /// end, whose size is unknown.
 fn saved(range: &ProfiledRange) -> Option<(u64, f64)> {
     let huge_pages = range.to?.saturating_sub(range.from) / HUGE_BYTES;
-    range.huge_ns.map(|ns| (huge_pages, ns as f64 * range.sure))
+    range.huge_ns.map(|ns| (huge_pages, ns as f64 * range.confidence))
 }
 
 impl Profile {

@@ -43,7 +43,7 @@ pub use estimate::{Action, Estimate, estimate};
 pub use growth::Growth;
 pub use history::History;
 pub use model::Costs;
-pub use observed::{Observed, Sight};
+pub use observed::{Observed, RegionSample};
 pub use plan::{Plan, PlannedProgram, Rule, RuleAction};
 pub use profile::{Mapping, Object, Profile, ProfiledRange, Program, Section};
 pub use range::{HUGE_BYTES, PAGE_BYTES, PAGES_PER_HUGE, Range};

@@ -24,7 +24,7 @@ const HALF_CONFIDENCE_SCANS: f64 = 3.0;
 
 /// What was seen of a region between two scans.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sight {
+pub struct RegionSample {
     /// Page walk time that huge pages would have saved, in ns.
     pub walks_ns: f64,
     /// Present pages of 4 KiB.
@@ -79,13 +79,20 @@ type Sums = BTreeMap<Mapping, BTreeMap<u64, Sum>>;
 impl Observed {
     /// Adds what was seen of the region that begins `offset` bytes after the start of the mapping (negative: before
     /// it), in the process with this number, which runs this program. O(log regions).
-    pub fn add(&mut self, process: u64, program: (&str, Option<&str>), mapping: &Mapping, offset: i64, sight: Sight) {
+    pub fn add(
+        &mut self,
+        process: u64,
+        program: (&str, Option<&str>),
+        mapping: &Mapping,
+        offset: i64,
+        sample: RegionSample,
+    ) {
         let region = self.region(process, program, mapping, offset);
-        region.walks_ns += sight.walks_ns;
+        region.walks_ns += sample.walks_ns;
         region.scans += 1;
-        region.sampled = sight.present_pages;
-        if sight.is_counted {
-            region.counted = region.counted.max(Some(sight.present_pages));
+        region.sampled = sample.present_pages;
+        if sample.is_counted {
+            region.counted = region.counted.max(Some(sample.present_pages));
         }
     }
 
@@ -198,12 +205,12 @@ impl Sum {
     }
 
     /// Whether it was scanned while it ran, so that the savings of huge pages are known.
-    fn was_seen(&self) -> bool {
+    fn was_scanned(&self) -> bool {
         self.scans > 0.0
     }
 
     /// Confidence: rises with the number of scans and with the agreement between regions.
-    fn sure(&self) -> f64 {
+    fn confidence(&self) -> f64 {
         let (mean, scans) = (self.mean(self.walks_ns), self.mean(self.scans));
         let deviation = (self.mean(self.squares) - mean * mean).max(0.0).sqrt();
         let agreement = if mean > 0.0 { mean / (mean + deviation) } else { 1.0 };
@@ -242,9 +249,9 @@ fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
         part.iter().for_each(|(_, region)| sum.join(region));
         let (from, to) = (part[0].0, part[0].0 + part.len() as u64);
         ProfiledRange {
-            huge_ns: sum.was_seen().then(|| sum.mean(sum.walks_ns).round() as u64),
+            huge_ns: sum.was_scanned().then(|| sum.mean(sum.walks_ns).round() as u64),
             touched: Some(percent(sum.touched())),
-            sure: if sum.was_seen() { percent(sum.sure()) } else { 1.0 },
+            confidence: if sum.was_scanned() { percent(sum.confidence()) } else { 1.0 },
             ..ProfiledRange::of(mapping.clone(), from * HUGE_BYTES, Some(to * HUGE_BYTES))
         }
     };
@@ -252,7 +259,7 @@ fn ranges(mapping: &Mapping, sums: &BTreeMap<u64, Sum>) -> Vec<ProfiledRange> {
 }
 
 fn are_alike(one: &Sum, other: &Sum) -> bool {
-    one.was_seen() == other.was_seen()
+    one.was_scanned() == other.was_scanned()
         && factor(one.mean(one.walks_ns), other.mean(other.walks_ns)) < SIMILAR_FACTOR
         && (one.touched() - other.touched()).abs() < SIMILAR_TOUCHED
 }
@@ -316,8 +323,8 @@ mod tests {
         (number * HUGE_BYTES) as i64
     }
 
-    fn sight(walks_ns: f64) -> Sight {
-        Sight { walks_ns, present_pages: 512, is_counted: true }
+    fn sample(walks_ns: f64) -> RegionSample {
+        RegionSample { walks_ns, present_pages: 512, is_counted: true }
     }
 
     /// Lines of the only program.
@@ -333,7 +340,7 @@ mod tests {
         for _look in 0..27 {
             for number in 0..96 {
                 let ns = if (32..64).contains(&number) { 200_000.0 } else { 60.0 };
-                observed.add(1, XZ, &mmap(0), region(number), sight(ns));
+                observed.add(1, XZ, &mmap(0), region(number), sample(ns));
             }
         }
         let expected = [
@@ -350,7 +357,7 @@ mod tests {
         let mut observed = Observed::default();
         for (number, ms) in (0..).zip(ms) {
             let chance = 0.7 + 0.6 * ((number * 7919) % 101) as f64 / 100.0;
-            observed.add(1, XZ, &mmap(0), region(number), sight(ms * 1e6 * chance));
+            observed.add(1, XZ, &mmap(0), region(number), sample(ms * 1e6 * chance));
         }
         let profile = observed.profile(None);
         let ranges = profile.programs[0].ranges.iter();
@@ -383,7 +390,7 @@ mod tests {
     #[test]
     fn regions_never_present_are_not_in_the_profile() {
         let mut observed = Observed::default();
-        let sparse = Sight { walks_ns: 0.0, present_pages: 51, is_counted: false };
+        let sparse = RegionSample { walks_ns: 0.0, present_pages: 51, is_counted: false };
         observed.add(1, XZ, &Mapping::Heap, region(0), sparse);
         observed.add(1, XZ, &Mapping::Heap, region(5), sparse);
         let expected = ["heap - - 0..2M huge=0 touched=10% sure=25%", "heap - - 10M..12M huge=0 touched=10% sure=25%"];
@@ -395,7 +402,7 @@ mod tests {
         let touched = |sights: &[(u64, bool)]| {
             let mut observed = Observed::default();
             for (present_pages, is_counted) in sights.iter().copied() {
-                observed.add(1, XZ, &Mapping::Heap, 0, Sight { walks_ns: 0.0, present_pages, is_counted });
+                observed.add(1, XZ, &Mapping::Heap, 0, RegionSample { walks_ns: 0.0, present_pages, is_counted });
             }
             observed.profile(None).programs[0].ranges[0].touched
         };
@@ -406,7 +413,7 @@ mod tests {
     #[test]
     fn pages_at_the_end_count_without_scans() {
         let mut observed = Observed::default();
-        observed.add(1, XZ, &Mapping::Heap, region(0), Sight { present_pages: 100, ..sight(400_000.0) });
+        observed.add(1, XZ, &Mapping::Heap, region(0), RegionSample { present_pages: 100, ..sample(400_000.0) });
         for (number, present_pages) in [(0, 512), (1, 512), (1, 128), (2, 512), (3, 51)] {
             observed.touched(1, XZ, &Mapping::Heap, region(number), present_pages);
         }
@@ -422,10 +429,10 @@ mod tests {
     fn processes_are_averaged_and_differences_lower_trust() {
         let mut observed = Observed::default();
         for _look in 0..9 {
-            observed.add(1, XZ, &Mapping::Heap, 0, sight(400_000.0));
-            observed.add(2, XZ, &Mapping::Heap, 0, sight(400_000.0));
-            observed.add(3, ("sh", None), &Mapping::Heap, 0, sight(400_000.0));
-            observed.add(4, ("sh", None), &Mapping::Heap, 0, sight(0.0));
+            observed.add(1, XZ, &Mapping::Heap, 0, sample(400_000.0));
+            observed.add(2, XZ, &Mapping::Heap, 0, sample(400_000.0));
+            observed.add(3, ("sh", None), &Mapping::Heap, 0, sample(400_000.0));
+            observed.add(4, ("sh", None), &Mapping::Heap, 0, sample(0.0));
         }
         let profile = observed.profile(Some("sh -c xz"));
         let printed: Vec<_> = profile.programs.iter().map(|program| program.ranges[0].to_string()).collect();
@@ -440,7 +447,7 @@ mod tests {
     fn a_trial_scales_only_its_regions() {
         let mut observed = Observed::default();
         for number in 0..64 {
-            observed.add(1, XZ, &mmap(0), region(number), sight(if number < 32 { 1e6 } else { 1e5 }));
+            observed.add(1, XZ, &mmap(0), region(number), sample(if number < 32 { 1e6 } else { 1e5 }));
         }
         for (number, factor) in (0..32).map(|number| (number, 0.5)).chain([(99, 7.0)]) {
             observed.tried(1, &mmap(0), region(number), factor);
@@ -455,9 +462,9 @@ mod tests {
     #[test]
     fn the_processors_count_scales_untried_regions() {
         let mut observed = Observed::default();
-        observed.add(1, XZ, &mmap(0), region(0), sight(3e6));
-        observed.add(1, XZ, &mmap(1), region(0), sight(1e6));
-        observed.add(2, ("sh", None), &Mapping::Heap, 0, sight(1e6));
+        observed.add(1, XZ, &mmap(0), region(0), sample(3e6));
+        observed.add(1, XZ, &mmap(1), region(0), sample(1e6));
+        observed.add(2, ("sh", None), &Mapping::Heap, 0, sample(1e6));
         observed.counted(1e7);
         observed.tried(2, &Mapping::Heap, 0, 0.1);
         let printed: Vec<_> =
@@ -471,7 +478,7 @@ mod tests {
     #[test]
     fn many_mappings_of_a_class_become_one_entry() {
         let mut observed = Observed::default();
-        (0..100).for_each(|ordinal| observed.add(1, XZ, &mmap(ordinal), 0, sight(600_000.0)));
+        (0..100).for_each(|ordinal| observed.add(1, XZ, &mmap(ordinal), 0, sample(600_000.0)));
         assert_eq!(lines(&observed), ["mmap 27 * 0..2M huge=600000 touched=100% sure=25%"]);
     }
 }

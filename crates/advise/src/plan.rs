@@ -244,8 +244,8 @@ fn reach(from: u64, to: Option<u64>, free: &mut u64) -> Option<u64> {
 fn region(range: &ProfiledRange) -> Range {
     Range {
         touched_pages: range.touched.map(|share| (share * PAGES_PER_HUGE as f64).round() as u64),
-        saved_ns: range.huge_ns.map(|ns| ns as f64 * range.sure),
-        eager_ns_per_mib: range.eager_ns_per_mib.map(|ns| ns as f64 * range.sure),
+        saved_ns: range.huge_ns.map(|ns| ns as f64 * range.confidence),
+        eager_ns_per_mib: range.eager_ns_per_mib.map(|ns| ns as f64 * range.confidence),
         ..Range::of_bytes(HUGE_BYTES)
     }
 }

@@ -52,7 +52,7 @@ pub struct ProfiledRange {
     /// Share of its 4 KiB pages that a run touches, 0 to 1.
     pub touched: Option<f64>,
     /// Confidence of the profiler, 0 to 1.
-    pub sure: f64,
+    pub confidence: f64,
 }
 
 /// Identifies a mapping in a way that is valid for every run.
@@ -101,7 +101,7 @@ pub struct Object {
 impl ProfiledRange {
     /// A range of which nothing is known yet.
     pub fn of(mapping: Mapping, from: u64, to: Option<u64>) -> ProfiledRange {
-        ProfiledRange { mapping, from, to, huge_ns: None, eager_ns_per_mib: None, touched: None, sure: 1.0 }
+        ProfiledRange { mapping, from, to, huge_ns: None, eager_ns_per_mib: None, touched: None, confidence: 1.0 }
     }
 }
 

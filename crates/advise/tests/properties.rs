@@ -119,7 +119,7 @@ fn program() -> impl Strategy<Value = Program> {
             let (from, bytes) = extent;
             let (huge_ns, eager_ns_per_mib, touched, sure): (Option<u64>, _, _, _) = known;
             let range = ProfiledRange::of(mapping, from, bytes.map(|bytes| from + bytes));
-            ProfiledRange { huge_ns: huge_ns.or(Some(0)), eager_ns_per_mib, touched, sure, ..range }
+            ProfiledRange { huge_ns: huge_ns.or(Some(0)), eager_ns_per_mib, touched, confidence: sure, ..range }
         };
         ranges.into_iter().map(of).collect()
     });

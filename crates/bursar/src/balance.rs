@@ -5,7 +5,7 @@ mod told;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use controller::{Devices, Settings, Target, look, step, swap_of_each};
+use controller::{Devices, Settings, Target, observe, step, swap_of_each};
 use job::Forwarding;
 use linux::journal::{self, Journal};
 use linux::procfs;
@@ -89,7 +89,7 @@ fn follow(options: &Balance, targets: &mut Vec<Target>, signals: &Forwarding) ->
         }
         let patience = options.interval / (4 * targets.len().max(1) as u32);
         targets.iter_mut().for_each(|target| target.set_again(patience));
-        look(targets, &mut devices);
+        observe(targets, &mut devices);
         let (gone, left): (Vec<_>, Vec<_>) =
             std::mem::take(targets).into_iter().partition(|target| target.end().is_some());
         *targets = left;

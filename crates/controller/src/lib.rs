@@ -12,5 +12,5 @@ mod reclaim;
 mod step;
 mod target;
 
-pub use step::{Devices, Settings, look, step, swap_of_each};
+pub use step::{Devices, Settings, observe, step, swap_of_each};
 pub use target::{Asked, Target};

@@ -49,8 +49,8 @@ impl Devices {
 }
 
 /// Reads what each target has done since the last call, and updates what it would lose with less memory.
-pub fn look(targets: &mut [Target], devices: &mut Devices) {
-    targets.iter_mut().for_each(Target::look);
+pub fn observe(targets: &mut [Target], devices: &mut Devices) {
+    targets.iter_mut().for_each(Target::observe);
     devices.learn(targets);
     // If one target needs more than before, it may need memory that another has. Then the knowledge about all targets
     // is outdated.

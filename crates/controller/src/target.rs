@@ -198,7 +198,7 @@ impl Target {
     }
 
     /// Takes in what it has done since the last call.
-    pub fn look(&mut self) {
+    pub fn observe(&mut self) {
         self.stage = match self.stage {
             _ if self.controller.is_empty() => Stage::Empty,
             Stage::Empty => Stage::Begun,

@@ -22,8 +22,8 @@ pub struct Aet<I: Item> {
     sample: Sample,
     last: HashMap<u64, Last>,
     /// By reuse time; references since the curve began.
-    reuses: Histogram<Seen>,
-    first: Seen,
+    reuses: Histogram<Weighted>,
+    first: Weighted,
     /// References before the current batch since the engine's start, and since the start of the curve.
     now: u64,
     references: u64,
@@ -40,13 +40,13 @@ struct Last {
 
 /// Number of references, and their total weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Seen {
+struct Weighted {
     references: f64,
     weight: f64,
 }
 
-impl AddAssign for Seen {
-    fn add_assign(&mut self, other: Seen) {
+impl AddAssign for Weighted {
+    fn add_assign(&mut self, other: Weighted) {
         self.references += other.references;
         self.weight += other.weight;
     }
@@ -59,7 +59,7 @@ impl<I: Item> Aet<I> {
             sample: Sample::new(1.0, most),
             last: HashMap::new(),
             reuses: Histogram::default(),
-            first: Seen::default(),
+            first: Weighted::default(),
             now: 0,
             references: 0,
             curve: 1,
@@ -69,7 +69,7 @@ impl<I: Item> Aet<I> {
 
     fn sampled(&mut self, item: &I, now: u64) {
         let stands_for = 1.0 / self.sample.share();
-        let seen = Seen { references: stands_for, weight: stands_for * item.weight() as f64 };
+        let seen = Weighted { references: stands_for, weight: stands_for * item.weight() as f64 };
         match self.last.insert(item.key(), Last { time: now, curve: self.curve }) {
             Some(last) => self.reuses.add(now - last.time, seen),
             None => self.first += seen,
@@ -98,10 +98,10 @@ impl<I: Item> Engine<I> for Aet<I> {
     }
 
     fn curve(&mut self) -> MissRatioCurve {
-        let times: Vec<(u64, Seen)> = self.reuses.needs().map(|(_, enough, seen)| (enough, seen)).collect();
+        let times: Vec<(u64, Weighted)> = self.reuses.needs().map(|(_, enough, seen)| (enough, seen)).collect();
         // For each time, the references reused later: summed from the end.
         let mut later = self.first;
-        let mut longer: Vec<Seen> = Vec::with_capacity(times.len());
+        let mut longer: Vec<Weighted> = Vec::with_capacity(times.len());
         for (_, seen) in times.iter().rev() {
             longer.push(later);
             later += *seen;
@@ -125,7 +125,7 @@ impl<I: Item> Engine<I> for Aet<I> {
     }
 
     fn restart(&mut self) {
-        (self.reuses, self.first, self.references) = (Histogram::default(), Seen::default(), 0);
+        (self.reuses, self.first, self.references) = (Histogram::default(), Weighted::default(), 0);
         self.curve += 1;
     }
 

@@ -29,12 +29,12 @@ pub struct Batch {
     /// Accesses to keys that were in the row before: (slot << 32 | number of the access), sorted.
     old: Vec<u64>,
     spare: Vec<u64>,
-    stands: Vec<Stand>,
+    ranks: Vec<Rank>,
 }
 
 /// What an access removes.
 #[derive(Clone, Copy, Default)]
-struct Stand {
+struct Rank {
     /// Place in the small row.
     place: u32,
     /// Number of filled slots behind it in the large row that the batch does not free; in the end, in both rows.
@@ -60,13 +60,13 @@ impl Batch {
     pub fn renew(&mut self, row: &mut Bits, filled: u32, mut see: impl FnMut(usize, Option<u64>)) -> u32 {
         let own = self.own();
         let place = |last: &u32| last.wrapping_sub(self.first).wrapping_add(own as u32);
-        self.stands.clear();
-        self.stands.extend(self.lasts.iter().map(|last| Stand { place: place(last), behind: 0 }));
+        self.ranks.clear();
+        self.ranks.extend(self.lasts.iter().map(|last| Rank { place: place(last), behind: 0 }));
         let elsewhere = filled - self.old.len() as u32;
         // From the last to the first, so that cleared slots do not stand before the remaining ones.
         for (place, old) in (own - self.old.len()..own).zip(&self.old).rev() {
             let before = row.before(slot(*old)) - (place + self.old.len() - own) as u32;
-            self.stands[access(*old)] = Stand { place: place as u32, behind: elsewhere - before };
+            self.ranks[access(*old)] = Rank { place: place as u32, behind: elsewhere - before };
             row.clear(slot(*old));
         }
         row.recount();
@@ -75,8 +75,8 @@ impl Batch {
         for (at, word) in slots.step_by(WORD).zip(&small.words()[own / WORD..]) {
             row.clear_as(at, *word);
         }
-        for (number, (stand, last)) in self.stands.iter().zip(&self.lasts).enumerate() {
-            see(number, (*last != FREE).then_some(u64::from(stand.behind)));
+        for (number, (rank, last)) in self.ranks.iter().zip(&self.lasts).enumerate() {
+            see(number, (*last != FREE).then_some(u64::from(rank.behind)));
         }
         filled + self.lasts.iter().filter(|last| **last == FREE).count() as u32
     }
@@ -124,13 +124,13 @@ impl Batch {
     fn rank(&mut self) -> Block {
         let mut row = Block::new();
         let mut filled = self.own() as u32;
-        for (last, stand) in self.lasts.iter().zip(&mut self.stands) {
+        for (last, rank) in self.lasts.iter().zip(&mut self.ranks) {
             if *last == FREE {
                 filled += 1;
                 continue;
             }
-            let place = stand.place as usize;
-            stand.behind += filled - 1 - row.before(place);
+            let place = rank.place as usize;
+            rank.behind += filled - 1 - row.before(place);
             row.clear(place);
             row.subtract(place / WORD, 1);
         }

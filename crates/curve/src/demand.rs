@@ -57,7 +57,7 @@ fn demand_tracking(
     page_bytes: u64,
 ) -> FileDemand {
     let mut pages = Pages::new(most);
-    let mut held = Held::new(unreclaimable, page_bytes);
+    let mut held = Unreclaimable::new(unreclaimable, page_bytes);
     let mut referenced = 0u64;
     for reference in references {
         for squeeze in held.squeezes_until(reference.t_ns) {
@@ -190,7 +190,7 @@ fn key_of(reference: &FileReference) -> u64 {
 }
 
 /// Unreclaimable memory over time, in pages.
-struct Held {
+struct Unreclaimable {
     points: Vec<(u64, u64)>,
     next: usize,
     squeezes: Vec<(u64, u64)>,
@@ -198,11 +198,11 @@ struct Held {
     page_bytes: u64,
 }
 
-impl Held {
-    fn new(unreclaimable: &[(u64, u64)], page_bytes: u64) -> Held {
+impl Unreclaimable {
+    fn new(unreclaimable: &[(u64, u64)], page_bytes: u64) -> Unreclaimable {
         let points: Vec<_> = unreclaimable.iter().map(|(t, bytes)| (*t, bytes.div_ceil(page_bytes))).collect();
         let squeezes = peaks(&points, MAX_SQUEEZES);
-        Held { points, next: 0, squeezes, next_squeeze: 0, page_bytes }
+        Unreclaimable { points, next: 0, squeezes, next_squeeze: 0, page_bytes }
     }
 
     /// Unreclaimable pages at a time, which must not be before that of the last call. Uses the larger of the samples

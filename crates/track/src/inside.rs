@@ -7,7 +7,7 @@
 //! ([`SeenInside::leave_out_mappings_beyond`] drops mappings that cannot have been touched as a whole); calls that
 //! bypass libc are missed.
 
-mod lives;
+mod program_runs;
 mod ring;
 
 use std::collections::{HashMap, HashSet};
@@ -31,7 +31,7 @@ use rustix::fs::makedev;
 use crate::files::Files;
 use crate::references::References;
 use crate::{Error, Tracked};
-use lives::Lives;
+use program_runs::ProgramRuns;
 use ring::{Entry, Ring};
 
 /// The name of this source.
@@ -108,7 +108,7 @@ pub struct SeenInside {
     pub read_bytes: u64,
     /// Bytes by which the processes enlarged pipes, including pipes closed since.
     pub pipe_bytes: u64,
-    lives: Lives,
+    program_runs: ProgramRuns,
     /// By file number: the page range from the first to the last mapped page.
     mapped: HashMap<u32, Range<u64>>,
 }
@@ -124,7 +124,7 @@ impl SeenInside {
     /// The part of `resident_bytes` that is bursar's own: its library and its shared memory. `resident_bytes` is the
     /// kernel's figure for the largest resident size of one process.
     pub fn own_bytes_in(&self, resident_bytes: u64) -> u64 {
-        self.lives.own_bytes_in(resident_bytes)
+        self.program_runs.own_bytes_in(resident_bytes)
     }
 
     /// Drops the references from mappings of files of which more was mapped than was ever resident, since how much of
@@ -203,7 +203,7 @@ fn run(
         mapped: HashMap::default(),
         references: References::default(),
         touched: Vec::new(),
-        lives: Lives::default(),
+        program_runs: ProgramRuns::default(),
         files_in_memory,
     };
     let mut tick = FAST_TICK;
@@ -227,10 +227,10 @@ fn run(
     let hidden = ReferenceClass::ALL.into_iter().zip(ring.hidden_bytes()).filter(|(_, bytes)| *bytes > 0);
     let not_visible = hidden.map(|(class, bytes)| (name(class).to_string(), Some(bytes))).collect();
     let tracked = Tracked {
-        processes: notes.lives.records(origin_ns),
+        processes: notes.program_runs.records(origin_ns),
         references,
         files: notes.files.finish(),
-        heaps: notes.lives.heaps(origin_ns, procfs::monotonic_ns()),
+        heaps: notes.program_runs.heaps(origin_ns, procfs::monotonic_ns()),
         most_cached_bytes: None,
         lost_events,
         not_visible,
@@ -246,7 +246,7 @@ fn run(
         with_io_uring: ring.with_io_uring(),
         pipe_bytes: ring.pipe_bytes(),
         read_bytes,
-        lives: notes.lives,
+        program_runs: notes.program_runs,
         mapped: notes.mapped,
     }
 }
@@ -305,14 +305,14 @@ struct Notes {
     references: References,
     /// Runs of touched pages of programs and libraries.
     touched: Vec<FileReference>,
-    lives: Lives,
+    program_runs: ProgramRuns,
     files_in_memory: SyncSender<(FileId, OpenFile)>,
 }
 
 impl Notes {
     fn take(&mut self, entry: Entry) {
         if entry.kind == Noted::Process {
-            return self.lives.take(entry.file, entry.pages, entry.place);
+            return self.program_runs.take(entry.file, entry.pages, entry.place);
         }
         let known = self.known.entry(entry.file).or_default();
         let kind = match entry.kind {
@@ -448,7 +448,7 @@ mod tests {
             mapped: HashMap::default(),
             references: References::default(),
             touched: Vec::new(),
-            lives: Lives::default(),
+            program_runs: ProgramRuns::default(),
             files_in_memory: mpsc::sync_channel(1).0,
         };
         let entry = |file, pages, kind, place| Entry { file, pages, kind, place };
@@ -512,7 +512,7 @@ mod tests {
             rung: REFERENCES_INSIDE.into(),
         };
         let mapped = HashMap::from([(1, 0..100), (2, 0..10)]);
-        let lives = Lives::default();
+        let program_runs = ProgramRuns::default();
         let mut seen = SeenInside {
             tracked,
             programs: 1,
@@ -520,7 +520,7 @@ mod tests {
             with_io_uring: 0,
             read_bytes: 0,
             pipe_bytes: 0,
-            lives,
+            program_runs,
             mapped,
         };
         let page = procfs::page_bytes();

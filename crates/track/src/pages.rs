@@ -31,7 +31,6 @@ pub(crate) mod choice;
 mod coarse;
 mod control;
 mod distances;
-mod few;
 mod filled;
 mod fine;
 mod growth;
@@ -47,6 +46,7 @@ mod process;
 mod returned;
 mod scope;
 mod signals;
+mod small_sample;
 mod stack;
 mod sweep;
 mod window;
@@ -59,7 +59,6 @@ use linux::pages::Tables;
 use model::{PagesRound, TOLERATED_MISSES};
 
 use coarse::Coarse;
-use few::Few;
 use fine::Fine;
 pub use idle::Idle;
 use in_memory::InMemory;
@@ -68,6 +67,7 @@ use page_cache::PageCache;
 pub(crate) use scope::Members;
 pub use scope::Scope;
 use signals::Signals;
+use small_sample::SmallSample;
 
 /// Sources of access information, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,7 +259,7 @@ trait Scanner {
 
     /// The small sample, and which of its pages were accessed since the last round; `None` if single pages cannot be
     /// seen. Call it before [`Scanner::round`]. While not tracking, this reads and clears their bits.
-    fn few_accessed(&mut self, is_tracking: bool) -> Option<Few>;
+    fn sample_accessed(&mut self, is_tracking: bool) -> Option<SmallSample>;
 
     /// Takes in events before the kernel's buffers overflow.
     fn take_in(&mut self) {}
@@ -338,8 +338,8 @@ fn run(
         match requested.recv_timeout(wait) {
             Ok(Request::Round(reply)) => {
                 living &= !members.refresh().is_empty();
-                let few = scanner.few_accessed(is_tracking);
-                let signals = signals.sample(members.living(), few.map(Few::share));
+                let small_sample = scanner.sample_accessed(is_tracking);
+                let signals = signals.sample(members.living(), small_sample.map(SmallSample::share));
                 let seen = scanner.round();
                 let round = match is_tracking {
                     true => seen,
@@ -348,7 +348,8 @@ fn run(
                         seconds: seen.seconds,
                         overhead: seen.overhead,
                         rung: seen.rung,
-                        accessed_at_least: few.map(|few| few.accessed_at_least() * page_bytes()),
+                        accessed_at_least: small_sample
+                            .map(|small_sample| small_sample.accessed_at_least() * page_bytes()),
                         ..PagesRound::default()
                     },
                 };

@@ -91,7 +91,7 @@ pub struct Region {
     /// Estimated accesses per second that miss the TLB; for a huge page, those seen by its single bit.
     pub misses_per_second: f64,
     /// A lower bound of the true rate, as a share of `misses_per_second`, wrong in a few of a hundred cases.
-    pub sure: f64,
+    pub lower_bound_share: f64,
     /// Estimated share of the misses that find the page table entry in the core's second-level cache.
     pub near: f64,
     /// Estimated share of the misses that find it in no cache.
@@ -233,7 +233,7 @@ impl Regions {
                 present_pages: known.present_pages(),
                 accessed: known.accessed,
                 misses_per_second: misses.rate * process.processors,
-                sure: known.seen.sure(&process.neighbourhood(*start)),
+                lower_bound_share: known.samples.lower_bound_share(&process.neighbourhood(*start)),
                 near: misses.near,
                 memory: misses.memory,
                 ns_per_miss,
@@ -338,7 +338,7 @@ impl Regions {
             let is_hardly_known = !known.is_huge && (1..WELL_KNOWN_ROUNDS).contains(&known.clears);
             Candidate {
                 pages: if known.is_huge { 1 } else { (parts * RUN) as usize },
-                promise: if is_hardly_known { known.seen.rate() } else { 0.0 },
+                promise: if is_hardly_known { known.samples.rate() } else { 0.0 },
                 last_round: known.last_round,
                 // A pseudo-random order, so that the regions scanned first represent all.
                 order: mix(*start),

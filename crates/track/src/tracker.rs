@@ -149,15 +149,15 @@ fn run(
         }
     };
     let Ok(origin_ns) = begun.recv() else { return Ok(None) };
-    let seen = RefCell::new(Seen::new(origin_ns));
-    let observer = programs.observe(|event| seen.borrow_mut().take(event))?;
-    let (remains, rung) = follow(&seen, observer, adopted)?;
-    Ok(Some(seen.into_inner().finish(remains, rung)))
+    let collected = RefCell::new(Collected::new(origin_ns));
+    let observer = programs.observe(|event| collected.borrow_mut().take(event))?;
+    let (remains, rung) = follow(&collected, observer, adopted)?;
+    Ok(Some(collected.into_inner().finish(remains, rung)))
 }
 
 /// Follows events until the sender of orders is dropped.
 fn follow(
-    seen: &RefCell<Seen>,
+    collected: &RefCell<Collected>,
     observer: Observer<'_>,
     adopted: &Receiver<i32>,
 ) -> Result<(Remains, Rung), bpf::Error> {
@@ -165,7 +165,7 @@ fn follow(
     while !last {
         loop {
             match adopted.try_recv() {
-                Ok(pid) => seen.borrow_mut().processes.adopted(pid),
+                Ok(pid) => collected.borrow_mut().processes.adopted(pid),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     last = true;
@@ -174,15 +174,15 @@ fn follow(
             }
         }
         let summed = observer.poll(if last { Duration::ZERO } else { TICK })?;
-        let mut seen = seen.borrow_mut();
-        summed.iter().for_each(|(pid, threads)| seen.processes.summed(*pid, threads));
+        let mut collected = collected.borrow_mut();
+        summed.iter().for_each(|(pid, threads)| collected.processes.summed(*pid, threads));
     }
     let rung = observer.rung();
     Ok((observer.finish()?, rung))
 }
 
 /// What has been seen so far.
-struct Seen {
+struct Collected {
     origin_ns: u64,
     /// Time of the last reference.
     t_ns: u64,
@@ -192,9 +192,9 @@ struct Seen {
     references: References,
 }
 
-impl Seen {
-    fn new(origin_ns: u64) -> Seen {
-        Seen {
+impl Collected {
+    fn new(origin_ns: u64) -> Collected {
+        Collected {
             origin_ns,
             t_ns: 0,
             processes: Processes::new(origin_ns),

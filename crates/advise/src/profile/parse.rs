@@ -216,7 +216,7 @@ fn attribute(range: &mut ProfiledRange, (column, word): Word) -> Read<&'static s
         "huge" => ns(value).map(|ns| range.huge_ns = Some(ns)).map(|()| "huge"),
         "eager" => ns(value).map(|ns| range.eager_ns_per_mib = Some(ns)).map(|()| "eager"),
         "touched" => share(value).map(|share| range.touched = Some(share)).map(|()| "touched"),
-        "sure" => share(value).map(|share| range.sure = share).map(|()| "sure"),
+        "sure" => share(value).map(|share| range.confidence = share).map(|()| "sure"),
         _ => Err((column, format!("{} is not known; write huge=, eager=, touched= or sure=", shown(word)))),
     }
 }
@@ -285,7 +285,7 @@ mod tests {
             huge_ns: Some(2_100_000),
             eager_ns_per_mib: Some(40_000),
             touched: Some(1.0),
-            sure: 0.9,
+            confidence: 0.9,
             ..ProfiledRange::of(Mapping::Mmap { class: Some(27), ordinal: Some(0) }, 0, Some(192 << 20))
         };
         assert_eq!(xz.ranges[0], dictionary);

@@ -33,8 +33,8 @@ impl fmt::Display for ProfiledRange {
         if let Some(share) = self.touched {
             write!(f, " touched={}", percent(share))?;
         }
-        if self.sure < 1.0 {
-            write!(f, " sure={}", percent(self.sure))?;
+        if self.confidence < 1.0 {
+            write!(f, " sure={}", percent(self.confidence))?;
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ pub fn promotions<'a>(regions: impl Iterator<Item = &'a Region>, state: &State, 
 /// is used because among many regions scanned again and again some look hot by chance, and a region made huge is not
 /// scanned any more.
 pub fn promotion(region: &Region, present_pages: u64, state: &State, costs: &Costs) -> Estimate {
-    let misses_per_second = Some(region.misses_per_second * region.sure);
+    let misses_per_second = Some(region.misses_per_second * region.lower_bound_share);
     let range = Range { present_pages, misses_per_second, walks: walks(region), ..Range::of_bytes(HUGE_BYTES) };
     estimate(Action::Promote, &range, state, costs)
 }
@@ -69,7 +69,7 @@ mod tests {
             present_pages: 512,
             accessed: 1.0,
             misses_per_second,
-            sure: 1.0,
+            lower_bound_share: 1.0,
             ns_per_miss: 0.0,
             ns_per_memory_miss: 0.0,
             near: 0.0,
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn chance_accesses_are_not_worth_a_huge_page() {
-        let chance = Region { sure: 0.01, ..region(1, 1e4) };
+        let chance = Region { lower_bound_share: 0.01, ..region(1, 1e4) };
         assert_eq!(worth(&[chance], 100), [0; 0]);
     }
 

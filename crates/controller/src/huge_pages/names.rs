@@ -61,7 +61,7 @@ impl Default for Names {
 
 impl Names {
     /// Updates the processes (PID and start time) and the names of their memory.
-    pub fn look(&mut self, processes: impl Iterator<Item = (i32, u64)>, stats: &[ProcessStats]) {
+    pub fn observe(&mut self, processes: impl Iterator<Item = (i32, u64)>, stats: &[ProcessStats]) {
         let stats: Vec<_> = stats.iter().filter_map(|stats| Some((self.seen(stats)?.pid, stats))).collect();
         for (pid, start) in processes {
             let Ok(executable) = std::fs::read_link(format!("/proc/{pid}/exe")) else { continue };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use advise::stats::ProcessStats;
 use advise::touched::Touched;
-use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, Sight, Trial};
+use advise::{Costs, HUGE_BYTES, Observed, Plan, Profile, RegionSample, Trial};
 use anyhow::anyhow;
 use linux::own_numbers::OwnNumber;
 use linux::perf::WalkCycles;
@@ -94,11 +94,11 @@ pub fn profile(command: &[OsString], begun: Instant) -> anyhow::Result<Profiled>
             }
         };
         let mut begins = Some(begins);
-        let mut look = |pid| {
+        let mut observe = |pid| {
             // Without scans nobody receives this.
             let _ = begins.take().map(|begins| begins.send(pid));
         };
-        let inside = inside::run(command, Purpose::Advise, variables, &folder, begun, Some(&mut look));
+        let inside = inside::run(command, Purpose::Advise, variables, &folder, begun, Some(&mut observe));
         is_over.store(true, Ordering::Relaxed);
         drop(begins);
         (inside, watching.join().map_err(|_| anyhow!("the thread that scans the command's memory failed")))
@@ -149,7 +149,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
             }
         }
         let (processes, _) = inside::told(folder, "advice.", ProcessStats::read);
-        names.look(regions.processes(), &processes);
+        names.observe(regions.processes(), &processes);
         let known = regions.known(costs.last_cache_bytes);
         let long = last.elapsed().as_secs_f64();
         last = Instant::now();
@@ -161,13 +161,13 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
             // Others each round: the sample misjudges sparse regions.
             let is_next = (number + known.len() - turn % known.len()) % known.len() < MAX_COUNTED;
             let counted = if is_next { regions.present(region.pid, region.start) } else { None };
-            let sight = Sight {
+            let sample = RegionSample {
                 walks_ns: region.misses_per_second * long * walks(region).each_ns(costs),
                 present_pages: counted.map_or(region.present_pages, |(present, _)| present),
                 is_counted: counted.is_some(),
             };
             let program = (process.program, process.build_id.as_deref());
-            scanned.observed.add(process.number, program, mapping, offset, sight);
+            scanned.observed.add(process.number, program, mapping, offset, sample);
         }
         turn += MAX_COUNTED;
         let is_behind = regions.is_behind();

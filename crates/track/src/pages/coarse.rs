@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use linux::pages::{Referenced, clear_referenced, referenced};
 use model::{AgeBytes, MappingHeat, Overhead, PagesRound};
 
-use super::few::Few;
 use super::growth::{Growth, Reading};
 use super::scope::Members;
+use super::small_sample::SmallSample;
 use super::{Error, Scanner, Settings, own_cpu, page_bytes};
 
 /// Time from a clear to the first reading. Each later reading comes after twice the time of the one before.
@@ -168,7 +168,7 @@ impl Scanner for Coarse {
         }
     }
 
-    fn few_accessed(&mut self, _is_tracking: bool) -> Option<Few> {
+    fn sample_accessed(&mut self, _is_tracking: bool) -> Option<SmallSample> {
         None
     }
 

@@ -11,14 +11,14 @@ use model::PagesRound;
 use super::choice::mix;
 use super::control::Pace;
 use super::distances::{Access, Distances, Tie};
-use super::few::{Few, few};
 use super::filled::{Fills, FirstAgain};
 use super::guests::{Guest, Guests};
 use super::idle::{Idle, idle};
-use super::page_cache::{PageCache, Seen};
+use super::page_cache::{LastReference, PageCache};
 use super::process::{Place, Process, ScanResult};
 use super::returned::{self, Returned};
 use super::scope::Members;
+use super::small_sample::{SmallSample, small_sample};
 use super::stack::Stack;
 use super::sweep;
 use super::window::{TLB_ENTRIES, TOUCH_SECONDS, Window};
@@ -267,7 +267,7 @@ impl Fine {
     fn find_referenced(&mut self, hits: &mut Vec<Hit>) {
         self.take_in_files();
         let Some(cache) = &mut self.cache else { return };
-        let now = Seen { scan: self.now, ns: self.begin.elapsed().as_nanos() as u64 };
+        let now = LastReference { scan: self.now, ns: self.begin.elapsed().as_nanos() as u64 };
         let pages = cache.weight();
         for before in cache.referenced(now) {
             if before.is_none_or(|before| before.scan <= self.round.after) {
@@ -692,15 +692,15 @@ impl Scanner for Fine {
         self.processes.iter().flat_map(|process| idle(process, since.as_nanos() as u64)).collect()
     }
 
-    fn few_accessed(&mut self, is_tracking: bool) -> Option<Few> {
-        let (few, all) = few(&self.processes);
+    fn sample_accessed(&mut self, is_tracking: bool) -> Option<SmallSample> {
+        let (small_sample, all) = small_sample(&self.processes);
         if !is_tracking {
             self.stay_beside();
             self.pay_for_guests();
             let by_guest =
                 self.guests.take(&mut self.tables, self.processes.iter().map(|process| process.guest.as_ref()));
             let mut arm = Vec::new();
-            for ((process, indices), by_guest) in self.processes.iter_mut().zip(&few).zip(&by_guest) {
+            for ((process, indices), by_guest) in self.processes.iter_mut().zip(&small_sample).zip(&by_guest) {
                 let accessed = process.accessed_of(&mut self.tables, indices, by_guest);
                 for index in &accessed {
                     let sample = &mut process.samples[*index];
@@ -713,9 +713,9 @@ impl Scanner for Fine {
         let samples = self
             .processes
             .iter()
-            .zip(&few)
+            .zip(&small_sample)
             .flat_map(|(process, indices)| indices.iter().map(|index| &process.samples[*index]));
-        let mut found = Few::of(all);
+        let mut found = SmallSample::of(all);
         samples.for_each(|sample| found.add(sample.pages, sample.touched));
         Some(found)
     }
@@ -726,8 +726,8 @@ impl Scanner for Fine {
     }
 
     fn pause(&mut self) {
-        let (few, _) = few(&self.processes);
-        self.processes.iter_mut().zip(&few).for_each(|(process, indices)| process.watch(indices));
+        let (small_sample, _) = small_sample(&self.processes);
+        self.processes.iter_mut().zip(&small_sample).for_each(|(process, indices)| process.watch(indices));
         self.cache.iter_mut().for_each(PageCache::pause);
         self.returned.pause();
     }

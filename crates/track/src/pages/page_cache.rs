@@ -30,7 +30,7 @@ pub struct PageCache {
     follower: Follower,
     followed: BTreeSet<i32>,
     pending: Rc<RefCell<Pending>>,
-    places: HashMap<u64, Seen, RandomState>,
+    places: HashMap<u64, LastReference, RandomState>,
     /// Pages deeper on the stack than the machine's memory are dropped.
     most_depth: u64,
     lost: u64,
@@ -38,7 +38,7 @@ pub struct PageCache {
 
 /// Last reference of a page.
 #[derive(Clone, Copy)]
-pub struct Seen {
+pub struct LastReference {
     /// Number of the scan.
     pub scan: u64,
     /// Nanoseconds since tracking began.
@@ -113,7 +113,7 @@ impl PageCache {
     }
 
     /// The pages referenced since the last scan, each as its previous reference. Their last reference is now `now`.
-    pub fn referenced(&mut self, now: Seen) -> Vec<Option<Seen>> {
+    pub fn referenced(&mut self, now: LastReference) -> Vec<Option<LastReference>> {
         self.pending.borrow_mut().pages.drain().map(|page| self.places.insert(page, now)).collect()
     }
 
@@ -143,7 +143,7 @@ impl PageCache {
     }
 
     /// Last reference of each kept page.
-    pub fn seen(&self) -> impl Iterator<Item = Seen> {
+    pub fn seen(&self) -> impl Iterator<Item = LastReference> {
         self.places.values().copied()
     }
 

@@ -9,12 +9,12 @@ use linux::perf::{self, Counter, Event};
 use linux::procfs;
 use model::Signal;
 
-use super::few::FEW_PAGES;
 use super::page_bytes;
+use super::small_sample::SAMPLE_PAGES;
 
 /// Pages of the small sample that may differ from the mean by chance: two standard errors where a twelfth is accessed,
 /// as in programs with much memory.
-const FEW_BY_CHANCE: f64 = 4.0 / FEW_PAGES as f64;
+const SHARE_BY_CHANCE: f64 = 4.0 / SAMPLE_PAGES as f64;
 
 const MEMORY_UNIT: f64 = (1 << 20) as f64;
 
@@ -53,9 +53,9 @@ impl Signals {
             return self.hardware.iter_mut().map(Hardware::sample).collect();
         }
         let accessed = accessed.map(|value| Signal {
-            name: format!("accessed share of {FEW_PAGES} pages"),
+            name: format!("accessed share of {SAMPLE_PAGES} pages"),
             value,
-            unit: FEW_BY_CHANCE,
+            unit: SHARE_BY_CHANCE,
         });
         let bytes = self.resident_and_faulted(members) as f64;
         let memory = Signal { name: "resident and newly faulted bytes".into(), value: bytes, unit: MEMORY_UNIT };

@@ -9,7 +9,7 @@ use linux::pages::{Arming, Frames, Mapping, REGION_BYTES, State, Tables, Target,
 use linux::{Error, procfs};
 
 use super::filling::Filling;
-use super::rate::{SCANS, Seen};
+use super::rate::{SCANS, Samples};
 use super::tlb::Load;
 use crate::pages::choice::mix;
 
@@ -49,7 +49,7 @@ pub struct Process {
 #[derive(Debug)]
 pub struct Known {
     pub is_huge: bool,
-    pub seen: Seen,
+    pub samples: Samples,
     /// Share of its pages that are present.
     pub present: f64,
     /// Share of these accessed until the last scan.
@@ -149,12 +149,12 @@ impl Process {
     }
 
     /// Accesses found in a region and its neighbours.
-    pub fn neighbourhood(&self, region: u64) -> Seen {
+    pub fn neighbourhood(&self, region: u64) -> Samples {
         let before = |address: u64| self.known.partition_point(|(start, _)| *start < address);
         let (from, to) =
             (region.saturating_sub(NEIGHBOUR_REGIONS * REGION_BYTES), region + (NEIGHBOUR_REGIONS + 1) * REGION_BYTES);
         let small = self.known[before(from)..before(to)].iter().filter(|(_, known)| !known.is_huge);
-        small.fold(Seen::default(), |all, (_, known)| all.with(&known.seen))
+        small.fold(Samples::default(), |all, (_, known)| all.with(&known.samples))
     }
 
     /// Ends a round. The time since the end of the last round belongs to it.
@@ -255,7 +255,7 @@ impl Process {
         if pages == 0 {
             return;
         }
-        known.seen.add(pages, std::array::from_fn(|scan| (count(scan), after[scan])));
+        known.samples.add(pages, std::array::from_fn(|scan| (count(scan), after[scan])));
         known.accessed = f64::from(count(SCANS - 1)) / f64::from(pages);
         if count(SCANS - 1) > 0 {
             known.last_accessed = Some(now);
@@ -287,7 +287,7 @@ impl Known {
     fn new(is_huge: bool) -> Known {
         Known {
             is_huge,
-            seen: Seen::default(),
+            samples: Samples::default(),
             present: 1.0,
             accessed: 0.0,
             since: Instant::now(),
@@ -300,12 +300,12 @@ impl Known {
 
     /// Discards the samples, as if the region had never been scanned.
     fn forget(&mut self) {
-        (self.seen, self.clears) = (Seen::default(), 0);
+        (self.samples, self.clears) = (Samples::default(), 0);
     }
 
     fn load(&self) -> Load {
         let entries = if self.is_huge { 1.0 } else { self.present * PAGES as f64 };
-        Load { entries, rate: self.seen.rate() }
+        Load { entries, rate: self.samples.rate() }
     }
 
     pub fn present_pages(&self) -> u64 {

@@ -12,7 +12,7 @@ const DEVIATIONS: f64 = 2.0;
 
 /// Samples of pages that are taken to have the same access rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct Samples {
     pages: f64,
     /// By scan: pages found accessed by then.
     accessed: [f64; SCANS],
@@ -20,7 +20,7 @@ pub struct Seen {
     seconds: [f64; SCANS],
 }
 
-impl Seen {
+impl Samples {
     /// Adds a clear of `pages` pages. `scans`: how many were accessed by each scan, and the time of the scan after the
     /// clear.
     pub fn add(&mut self, pages: u32, scans: [(u32, Duration); SCANS]) {
@@ -32,9 +32,9 @@ impl Seen {
     }
 
     /// The samples of both.
-    pub fn with(&self, other: &Seen) -> Seen {
+    pub fn with(&self, other: &Samples) -> Samples {
         let sum = |one: [f64; SCANS], other: [f64; SCANS]| std::array::from_fn(|scan| one[scan] + other[scan]);
-        Seen {
+        Samples {
             pages: self.pages + other.pages,
             accessed: sum(self.accessed, other.accessed),
             seconds: sum(self.seconds, other.seconds),
@@ -53,10 +53,10 @@ impl Seen {
         rate
     }
 
-    /// A lower bound of [`rate`](Seen::rate), as a share of it. It is low if the rate comes from a few pages, since
+    /// A lower bound of [`rate`](Samples::rate), as a share of it. It is low if the rate comes from a few pages, since
     /// among many regions some have accessed pages by chance. `neighbours`, which include these pages, raise it if they
     /// are accessed as often.
-    pub fn sure(&self, neighbours: &Seen) -> f64 {
+    pub fn lower_bound_share(&self, neighbours: &Samples) -> f64 {
         let (rate, at_least) = self.believed();
         let (_, neighbours_at_least) = neighbours.believed();
         if rate > 0.0 { (at_least.max(neighbours_at_least) / rate).min(1.0) } else { 1.0 }
@@ -93,36 +93,36 @@ mod tests {
     const AFTER: [u64; SCANS] = [1, 4, 16, 1000];
 
     /// The samples of 32 pages with this rate, without chance.
-    fn seen(per_second: f64) -> Seen {
-        let mut seen = Seen::default();
+    fn samples(per_second: f64) -> Samples {
+        let mut samples = Samples::default();
         let scans = AFTER.map(|ms| {
             let share = 1.0 - (-per_second * ms as f64 / 1e3).exp();
             ((32.0 * share).round() as u32, Duration::from_millis(ms))
         });
-        seen.add(32, scans);
-        seen
+        samples.add(32, scans);
+        samples
     }
 
     #[test]
     fn rates_keep_their_order_over_four_magnitudes() {
         for truth in [0.2, 0.5, 1.0, 2.0, 20.0, 100.0, 500.0, 1500.0] {
-            let found = seen(truth).rate();
+            let found = samples(truth).rate();
             assert!((truth * 0.65..truth * 1.3).contains(&found), "{truth}: {found}");
         }
     }
 
     #[test]
     fn a_few_early_accesses_do_not_make_a_region_hot() {
-        let mut seen = Seen::default();
+        let mut samples = Samples::default();
         let scans = [(0, 1), (1, 4), (4, 16), (30, 500)].map(|(pages, ms)| (pages, Duration::from_millis(ms)));
-        seen.add(32, scans);
-        assert!((4.0..8.0).contains(&seen.rate()), "{}", seen.rate());
+        samples.add(32, scans);
+        assert!((4.0..8.0).contains(&samples.rate()), "{}", samples.rate());
     }
 
     #[test]
     fn a_hot_half_of_the_pages_sets_the_rate() {
-        let mut seen = Seen::default();
-        seen.add(
+        let mut samples = Samples::default();
+        samples.add(
             32,
             [10, 16, 16, 16]
                 .into_iter()
@@ -132,51 +132,62 @@ mod tests {
                 .try_into()
                 .unwrap(),
         );
-        assert!((150.0..500.0).contains(&seen.rate()), "{}", seen.rate());
+        assert!((150.0..500.0).contains(&samples.rate()), "{}", samples.rate());
     }
 
     #[test]
     fn always_accessed_pages_have_a_rate_of_thousands() {
-        assert!(seen(1e6).rate() > 2000.0 && seen(1e6).rate().is_finite());
+        assert!(samples(1e6).rate() > 2000.0 && samples(1e6).rate().is_finite());
     }
 
     #[test]
     fn idle_and_unscanned_pages_have_no_rate() {
-        assert_eq!((seen(0.0).rate(), Seen::default().rate()), (0.0, 0.0));
+        assert_eq!((samples(0.0).rate(), Samples::default().rate()), (0.0, 0.0));
     }
 
     #[test]
     fn few_pages_give_a_low_bound_and_many_a_high_one() {
-        let sure = |pages: u32, accessed: u32| {
-            let mut seen = Seen::default();
-            seen.add(
+        let lower_bound_share = |pages: u32, accessed: u32| {
+            let mut samples = Samples::default();
+            samples.add(
                 pages,
                 [(0, 1), (0, 4), (0, 16), (accessed, 500)].map(|(pages, ms)| (pages, Duration::from_millis(ms))),
             );
-            seen.sure(&seen)
+            samples.lower_bound_share(&samples)
         };
-        assert!(sure(16, 3) < 0.05 && sure(16, 5) < 0.3, "{} {}", sure(16, 3), sure(16, 5));
-        assert!(sure(2000, 600) > 0.9 && sure(16, 16) > 0.3 && sure(16, 0) == 1.0);
+        assert!(
+            lower_bound_share(16, 3) < 0.05 && lower_bound_share(16, 5) < 0.3,
+            "{} {}",
+            lower_bound_share(16, 3),
+            lower_bound_share(16, 5)
+        );
+        assert!(
+            lower_bound_share(2000, 600) > 0.9 && lower_bound_share(16, 16) > 0.3 && lower_bound_share(16, 0) == 1.0
+        );
     }
 
     #[test]
     fn similar_neighbours_raise_the_bound() {
-        let seen = |pages: u32, accessed: u32| {
-            let mut seen = Seen::default();
+        let samples = |pages: u32, accessed: u32| {
+            let mut samples = Samples::default();
             let scans = [(0, 1), (0, 4), (accessed / 8, 16), (accessed, 500)];
-            seen.add(pages, scans.map(|(pages, ms)| (pages, Duration::from_millis(ms))));
-            seen
+            samples.add(pages, scans.map(|(pages, ms)| (pages, Duration::from_millis(ms))));
+            samples
         };
-        let (own, alike, colder, hotter) = (seen(8, 5), seen(64, 40), seen(64, 2), seen(64, 64));
-        let alone = own.sure(&own);
-        assert!(alone < 0.5 && own.sure(&own.with(&alike)) > 0.7, "{alone} {}", own.sure(&own.with(&alike)));
-        assert_eq!(own.sure(&own.with(&colder)), alone);
-        assert_eq!(own.sure(&own.with(&hotter)), 1.0, "the bound does not exceed the region's own rate");
+        let (own, alike, colder, hotter) = (samples(8, 5), samples(64, 40), samples(64, 2), samples(64, 64));
+        let alone = own.lower_bound_share(&own);
+        assert!(
+            alone < 0.5 && own.lower_bound_share(&own.with(&alike)) > 0.7,
+            "{alone} {}",
+            own.lower_bound_share(&own.with(&alike))
+        );
+        assert_eq!(own.lower_bound_share(&own.with(&colder)), alone);
+        assert_eq!(own.lower_bound_share(&own.with(&hotter)), 1.0, "the bound does not exceed the region's own rate");
     }
 
     #[test]
     fn a_changed_rate_shows_after_some_clears() {
-        let mut changed = seen(500.0);
+        let mut changed = samples(500.0);
         for _ in 0..20 {
             changed.add(32, AFTER.map(|ms| (0, Duration::from_millis(ms))));
         }

@@ -17,11 +17,11 @@ const AFTER_END_BYTES: u64 = 256 << 10;
 
 /// One program of a process, or the child of a fork.
 #[derive(Clone, Copy, Debug, Default)]
-struct Life {
+struct ProgramRun {
     parts: [Option<u64>; ProcessPart::ALL.len()],
 }
 
-impl Life {
+impl ProgramRun {
     fn get(&self, part: ProcessPart) -> Option<u64> {
         self.parts[part as usize]
     }
@@ -51,13 +51,13 @@ impl Life {
 
 /// All programs, by the number under which each wrote.
 #[derive(Debug, Default)]
-pub(super) struct Lives {
-    by_number: HashMap<u32, Life>,
+pub(super) struct ProgramRuns {
+    by_number: HashMap<u32, ProgramRun>,
     /// Samples of one process's heap, as (lower 32 bits of the CLOCK_MONOTONIC milliseconds, pages).
     heap_samples: Vec<(u32, u32)>,
 }
 
-impl Lives {
+impl ProgramRuns {
     /// Stores one part. A process that goes on after it wrote its end, as when exec failed, writes its end again later.
     pub(super) fn take(&mut self, number: u32, part: u32, value: u64) {
         let Some(part) = ProcessPart::from_number(part.into()) else { return };
@@ -75,11 +75,12 @@ impl Lives {
     /// The part of `resident_bytes`, the kernel's figure for the largest resident size of one process, that is bursar's
     /// own: its library and its shared memory. 0 if no process reported such a peak.
     pub(super) fn own_bytes_in(&self, resident_bytes: u64) -> u64 {
-        let own = |life: &Life| {
-            let (own, peak) = (life.bytes(ProcessPart::Own)?, life.get(ProcessPart::PeakBytes)?);
+        let own = |program: &ProgramRun| {
+            let (own, peak) = (program.bytes(ProcessPart::Own)?, program.get(ProcessPart::PeakBytes)?);
             Some(own).filter(|own| resident_bytes.saturating_sub(peak.saturating_add(*own)) <= AFTER_END_BYTES)
         };
-        let of_peaks = self.by_number.values().filter(|life| life.get(ProcessPart::PeakBytes) <= Some(resident_bytes));
+        let of_peaks =
+            self.by_number.values().filter(|program| program.get(ProcessPart::PeakBytes) <= Some(resident_bytes));
         of_peaks.filter_map(own).max().unwrap_or(0).min(resident_bytes)
     }
 
@@ -99,18 +100,18 @@ impl Lives {
 
     /// The processes, ordered by their start. `origin_ns` is the zero of their times.
     pub(super) fn records(&self, origin_ns: u64) -> Vec<ProcessRecord> {
-        let mut by_pid: BTreeMap<u64, Vec<Life>> = BTreeMap::new();
-        for life in self.by_number.values().copied() {
-            if let Some(pid) = life.get(ProcessPart::Pid) {
-                by_pid.entry(pid).or_default().push(life);
+        let mut by_pid: BTreeMap<u64, Vec<ProgramRun>> = BTreeMap::new();
+        for program in self.by_number.values().copied() {
+            if let Some(pid) = program.get(ProcessPart::Pid) {
+                by_pid.entry(pid).or_default().push(program);
             }
         }
         let here = procfs::pid_namespace(std::process::id() as i32);
         let mut records = Vec::new();
-        for (pid, mut lives) in by_pid {
-            lives.sort_by_key(Life::began_ns);
+        for (pid, mut program_runs) in by_pid {
+            program_runs.sort_by_key(ProgramRun::began_ns);
             // What was written under a PID after that process ended belongs to another process.
-            let processes = lives.chunk_by(|before, _| before.goes_on());
+            let processes = program_runs.chunk_by(|before, _| before.goes_on());
             records.extend(processes.map(|programs| record(pid, programs, origin_ns, here)));
         }
         records.sort_by_key(|record| (record.key.start_ticks, record.key.pid));
@@ -119,40 +120,40 @@ impl Lives {
 }
 
 /// Makes one record of a process that ran these programs one after the other. `here`: bursar's PID namespace.
-fn record(pid: u64, programs: &[Life], origin_ns: u64, here: Option<u32>) -> ProcessRecord {
+fn record(pid: u64, programs: &[ProgramRun], origin_ns: u64, here: Option<u32>) -> ProcessRecord {
     let (number, namespace) = (pid as i32, (pid >> 32) as u32);
     let last = programs.last().copied().unwrap_or_default();
-    let began_ns = programs.first().map_or(0, Life::began_ns);
+    let began_ns = programs.first().map_or(0, ProgramRun::began_ns);
     let start_ticks = procfs::start_ticks(began_ns as f64 / 1e9);
     let known = Some(namespace).filter(|namespace| *namespace != 0);
     let is_here = known.is_none() || here.is_none() || known == here;
     let seconds = |us: Option<u64>| us.map(|us| us as f64 / 1e6);
-    let latest = |part| programs.iter().rev().find_map(|life| life.get(part));
+    let latest = |part| programs.iter().rev().find_map(|program| program.get(part));
     let status = last.get(ProcessPart::Status).filter(|_| !last.goes_on());
-    let largest = programs.iter().max_by_key(|life| life.get(ProcessPart::PeakBytes));
-    let resident = |life: &Life| {
-        let heap_bytes = life.bytes(ProcessPart::Heap)?;
-        let all_bytes = life.bytes(ProcessPart::Resident)?.max(heap_bytes);
-        let inherited_bytes = life.bytes(ProcessPart::Inherited).unwrap_or(0);
+    let largest = programs.iter().max_by_key(|program| program.get(ProcessPart::PeakBytes));
+    let resident = |program: &ProgramRun| {
+        let heap_bytes = program.bytes(ProcessPart::Heap)?;
+        let all_bytes = program.bytes(ProcessPart::Resident)?.max(heap_bytes);
+        let inherited_bytes = program.bytes(ProcessPart::Inherited).unwrap_or(0);
         Some(Resident {
             heap_bytes,
             all_bytes,
-            may_share: life.get(ProcessPart::Shares) != Some(0),
-            most_heap_bytes: life.bytes(ProcessPart::MostHeap)?.max(heap_bytes),
+            may_share: program.get(ProcessPart::Shares) != Some(0),
+            most_heap_bytes: program.bytes(ProcessPart::MostHeap)?.max(heap_bytes),
             inherited_bytes,
             // Each page is copied by its own fault, also within a huge page.
-            uncopied_bytes: inherited_bytes.saturating_sub(life.bytes(ProcessPart::MinorFaults).unwrap_or(u64::MAX)),
+            uncopied_bytes: inherited_bytes.saturating_sub(program.bytes(ProcessPart::MinorFaults).unwrap_or(u64::MAX)),
         })
     };
     ProcessRecord {
         parent: last.get(ProcessPart::Parent).map(|pid| pid as i32).filter(|pid| *pid > 0),
-        command: programs.iter().rev().map(Life::name).find(|name| !name.is_empty()).unwrap_or_default(),
+        command: programs.iter().rev().map(ProgramRun::name).find(|name| !name.is_empty()).unwrap_or_default(),
         started_seconds: Some((began_ns as f64 - origin_ns as f64) / 1e9),
         lifetime_seconds: last
             .get(ProcessPart::EndedNs)
             .filter(|_| !last.goes_on())
             .map(|ended_ns| ended_ns.saturating_sub(began_ns) as f64 / 1e9),
-        max_rss_bytes: largest.and_then(|life| life.get(ProcessPart::PeakBytes)),
+        max_rss_bytes: largest.and_then(|program| program.get(ProcessPart::PeakBytes)),
         user_seconds: seconds(latest(ProcessPart::UserUs)),
         system_seconds: seconds(latest(ProcessPart::SystemUs)),
         minor_faults: latest(ProcessPart::MinorFaults),
@@ -172,23 +173,23 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn recorded(parts: &[(u32, ProcessPart, u64)]) -> Vec<ProcessRecord> {
-        let mut lives = Lives::default();
-        parts.iter().for_each(|(number, part, value)| lives.take(*number, *part as u32, *value));
-        lives.records(1_000_000_000)
+        let mut program_runs = ProgramRuns::default();
+        parts.iter().for_each(|(number, part, value)| program_runs.take(*number, *part as u32, *value));
+        program_runs.records(1_000_000_000)
     }
 
     #[test]
     fn heap_samples_have_times_of_the_run() {
-        let mut lives = Lives::default();
+        let mut program_runs = ProgramRuns::default();
         // Lower 32 bits of the milliseconds, which wrapped a second before.
         let (before, after) = (u64::from(u32::MAX), 1u64);
         for (ms, pages) in [(after, 512), (before, 256)] {
-            lives.take(1, ProcessPart::HeapAt as u32, ms << 32 | pages);
+            program_runs.take(1, ProcessPart::HeapAt as u32, ms << 32 | pages);
         }
         let begin_ns = (1 << 32) * 1_000_000 - 500_000_000;
         let now_ns = (1 << 32) * 1_000_000 + 1_000_000_000;
-        assert_eq!(lives.heaps(begin_ns, now_ns), [(499_000_000, MIB), (501_000_000, 2 * MIB)]);
-        assert!(lives.records(0).is_empty());
+        assert_eq!(program_runs.heaps(begin_ns, now_ns), [(499_000_000, MIB), (501_000_000, 2 * MIB)]);
+        assert!(program_runs.records(0).is_empty());
     }
 
     #[test]
@@ -249,11 +250,11 @@ mod tests {
 
     #[test]
     fn anything_a_process_writes_is_read_within_bounds() {
-        let mut lives = Lives::default();
+        let mut program_runs = ProgramRuns::default();
         for part in 0..40 {
-            lives.take(1, part, u64::MAX);
+            program_runs.take(1, part, u64::MAX);
         }
-        let found = lives.records(u64::MAX);
+        let found = program_runs.records(u64::MAX);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].key.pid, found[0].exit_status), (-1, None));
         assert!(recorded(&[(1, ProcessPart::BeganNs, 5)]).is_empty(), "its PID is unknown");

@@ -4,14 +4,14 @@ use super::choice::mix;
 use super::process::{Place, Process};
 
 /// Number of pages in the small sample.
-pub const FEW_PAGES: usize = 64;
+pub const SAMPLE_PAGES: usize = 64;
 
 /// Standard errors that a share may be off by chance.
 const STANDARD_ERRORS: f64 = 2.0;
 
 /// Which of the small sample was accessed since the last round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Few {
+pub struct SmallSample {
     /// Number of pages that the whole sample stands for.
     all: u64,
     /// Number of pages that the small sample stands for, how many of these were accessed, and the sum of squares of
@@ -21,10 +21,10 @@ pub struct Few {
     squares: u64,
 }
 
-impl Few {
+impl SmallSample {
     /// Starts empty, for a whole sample that stands for `all` pages.
-    pub fn of(all: u64) -> Few {
-        Few { all, ..Few::default() }
+    pub fn of(all: u64) -> SmallSample {
+        SmallSample { all, ..SmallSample::default() }
     }
 
     /// Adds one sampled page that stands for `pages` pages.
@@ -56,7 +56,7 @@ impl Few {
 
 /// The small sample by process, as rising indices, and the number of pages that the whole sample stands for. It
 /// consists of the pages with the lowest hashes, so that few of them change when the whole sample does.
-pub fn few(processes: &[Process]) -> (Vec<Vec<usize>>, u64) {
+pub fn small_sample(processes: &[Process]) -> (Vec<Vec<usize>>, u64) {
     let is_seen = |place: Place| place.rests() || matches!(place, Place::Armed { .. });
     let mut all: Vec<(u64, usize, usize)> = Vec::new();
     let mut pages = 0;
@@ -67,45 +67,45 @@ pub fn few(processes: &[Process]) -> (Vec<Vec<usize>>, u64) {
             (mix(sample.address ^ process.pid as u64), number, index)
         }));
     }
-    if all.len() > FEW_PAGES {
-        all.select_nth_unstable(FEW_PAGES);
-        all.truncate(FEW_PAGES);
+    if all.len() > SAMPLE_PAGES {
+        all.select_nth_unstable(SAMPLE_PAGES);
+        all.truncate(SAMPLE_PAGES);
     }
-    let mut few = vec![Vec::new(); processes.len()];
-    all.iter().for_each(|(_, number, index)| few[*number].push(*index));
-    few.iter_mut().for_each(|indices| indices.sort_unstable());
-    (few, pages)
+    let mut small_sample = vec![Vec::new(); processes.len()];
+    all.iter().for_each(|(_, number, index)| small_sample[*number].push(*index));
+    small_sample.iter_mut().for_each(|indices| indices.sort_unstable());
+    (small_sample, pages)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn few(all: u64, pages: &[(u64, bool)]) -> Few {
-        let mut few = Few::of(all);
-        pages.iter().for_each(|(pages, is_accessed)| few.add(*pages, *is_accessed));
-        few
+    fn small_sample(all: u64, pages: &[(u64, bool)]) -> SmallSample {
+        let mut small_sample = SmallSample::of(all);
+        pages.iter().for_each(|(pages, is_accessed)| small_sample.add(*pages, *is_accessed));
+        small_sample
     }
 
     #[test]
     fn an_all_accessed_sample_means_nearly_all_memory() {
-        let all = few(51_200, &[(8, true); FEW_PAGES]);
+        let all = small_sample(51_200, &[(8, true); SAMPLE_PAGES]);
         assert_eq!(all.share(), 1.0);
         assert!((47_000..=51_200).contains(&all.accessed_at_least()), "{}", all.accessed_at_least());
     }
 
     #[test]
     fn one_accessed_page_may_be_chance_and_none_is_zero() {
-        let mut pages = [(8, false); FEW_PAGES];
-        assert_eq!(few(51_200, &pages).accessed_at_least(), 0);
+        let mut pages = [(8, false); SAMPLE_PAGES];
+        assert_eq!(small_sample(51_200, &pages).accessed_at_least(), 0);
         pages[0].1 = true;
-        assert!(few(51_200, &pages).accessed_at_least() < 51_200 / 64 / 2);
-        assert_eq!(few(0, &[]).accessed_at_least(), 0);
+        assert!(small_sample(51_200, &pages).accessed_at_least() < 51_200 / 64 / 2);
+        assert_eq!(small_sample(0, &[]).accessed_at_least(), 0);
     }
 
     #[test]
     fn one_page_that_stands_for_most_gives_a_lower_bound() {
-        let one = few(51_200, &[(512, true), (1, false), (1, false)]);
+        let one = small_sample(51_200, &[(512, true), (1, false), (1, false)]);
         assert!(one.accessed_at_least() < 51_200 / 3, "{}", one.accessed_at_least());
     }
 }
