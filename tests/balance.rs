@@ -280,7 +280,7 @@ fn a_limit_set_by_others_is_replaced_and_restored_at_the_end() {
     wait_until("it is set again", || streams.limit() <= 128 * MIB);
     signal(&balance, rustix::process::Signal::TERM);
     let stderr = std::io::read_to_string(balance.stderr.take().unwrap()).unwrap();
-    assert!(balance.wait().unwrap().success() && stderr.contains("at the end puts back that"), "{stderr}");
+    assert!(balance.wait().unwrap().success() && stderr.contains("restores that one at the end"), "{stderr}");
     assert_eq!(gains.limit(), BEFORE.0);
     assert!(streams.limit() > 1 << 60, "{}", streams.limit());
 
@@ -503,7 +503,7 @@ fn failures_are_reported_and_limits_are_restored() {
     wait_until("nobody writes to it", || mount(&["-o", "remount,bind,ro"]));
     let refused = |at: usize| {
         let last = intervals(&json).pop();
-        last.is_some_and(|last| last["targets"][at]["why"].as_str().unwrap().contains("could not be moved"))
+        last.is_some_and(|last| last["targets"][at]["why"].as_str().unwrap().contains("limit cannot be changed"))
     };
     wait_until("the refusal is reported", || refused(1));
     assert!(!refused(0), "the other goes on");

@@ -11,8 +11,8 @@ fn describe(why: AdviceWhy) -> &'static str {
     match why {
         AdviceWhy::ByRule => "by the profile",
         AdviceWhy::InOrder => "filled in order",
-        AdviceWhy::LikeSuch => "such ranges were filled in order",
-        AdviceWhy::Sparse => "what was populated ahead was not filled",
+        AdviceWhy::LikeSuch => "similar ranges were filled in order",
+        AdviceWhy::Sparse => "memory populated ahead was not filled",
         AdviceWhy::NoBlocks => "no free huge page",
         AdviceWhy::NoRoom => "too little free memory",
     }
@@ -77,7 +77,7 @@ pub struct Decision {
     pub explained: Explained,
 }
 
-const MALFORMED: &str = "it is not what a process under bursar advise run leaves";
+const MALFORMED: &str = "it is not a statistics file of bursar advise run";
 const OTHER_VERSION: &str = "it was written by another version of bursar";
 
 /// A name, or the number if only a later runtime knows it.

@@ -32,7 +32,7 @@ pub struct Region {
     pub present_pages: u64,
 }
 
-const MALFORMED: &str = "it is not what a process under bursar advise profile leaves";
+const MALFORMED: &str = "it is not a memory report of bursar advise profile";
 
 impl Touched {
     /// Reads the file of one process: an entry for each program that it has run.

@@ -26,7 +26,7 @@ const MAX_STALLED_SHARE: f64 = 0.95;
 const MIN_STALLED_SHARE: f64 = 0.1;
 
 /// The reason reported when a limit was raised between two decisions.
-const RAISED: &str = "it was raised at once, for its programs were held up below what cannot be reclaimed";
+const RAISED: &str = "it was raised at once, because its programs stalled below the memory that cannot be reclaimed";
 
 /// A guest that lacks memory is tracked until the doubt about its curve is below this.
 const MAX_DOUBT: f64 = 0.01;

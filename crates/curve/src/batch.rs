@@ -1,10 +1,10 @@
 //! Ranks many accesses to a row of bits together.
 //!
-//! Most slots that a batch frees lie before the batch. The order among them and the batch's own slots decides the
-//! ranks; the rest of the row does not change. So the old slots are sorted and copied into a small row that fits the
-//! first-level cache, followed by the batch's own slots. Each access is ranked there in turn; what stands behind it in
-//! the large row is one sum, and the large row's counts are updated once for the whole batch. Cost per access of a
-//! batch of n, with w words in the large row: O(1 + w / n).
+//! Only the slots that a batch itself frees change what stands behind its accesses; the rest of the row does not
+//! change. So the old slots are sorted and copied into a small row that fits the first-level cache, followed by the
+//! batch's own slots. Each access is ranked there in turn. What stands behind it elsewhere is one sum in the large row,
+//! whose counts are updated once for the whole batch. Cost per access of a batch of n, with w words in the large row:
+//! O(1 + w / n).
 
 use crate::bits::{Bits, Block, WORD};
 use crate::table::FREE;
@@ -32,7 +32,7 @@ pub struct Batch {
     ranks: Vec<Rank>,
 }
 
-/// What an access removes.
+/// The rank of an access while it is computed.
 #[derive(Clone, Copy, Default)]
 struct Rank {
     /// Place in the small row.

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn long_skewed_traces_agree_with_the_textbook_through_many_compactions() {
+    fn long_skewed_traces_match_through_compactions() {
         let mut state = 1u64;
         let mut random = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

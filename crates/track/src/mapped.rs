@@ -217,7 +217,7 @@ impl Scanner {
                 Err(error) => return Err(error.to_string()),
             }
             if own_cpu().saturating_sub(began) > MAX_CLEAR {
-                return Err("so much is mapped that clearing the Accessed bits would hold up the job".into());
+                return Err("clearing the Accessed bits of all mapped memory would hold up the job".into());
             }
         }
         let count = present.len() as u64;

@@ -25,10 +25,10 @@ pub enum Error {
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
     /// The thread that reads events cannot be started.
-    #[error("no thread could be started to follow the job: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
+    #[error("cannot start a thread to follow the job: {0}; see the limits on tasks (`ulimit -u`, pids.max)")]
     Thread(std::io::Error),
     /// The memory shared with the job's processes cannot be created.
-    #[error("no memory could be had that the job's processes share with bursar: {0}")]
+    #[error("cannot create the memory that the job's processes share with bursar: {0}")]
     Shared(std::io::Error),
     /// The thread ended early.
     #[error("the thread that followed the job has ended early; please report this")]

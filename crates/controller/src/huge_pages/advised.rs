@@ -198,8 +198,8 @@ impl Ran {
         let alone = |why| processes.iter().filter(|process| process.left_alone == Some(why)).count();
         let kinds = [
             (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
-            (LeftAlone::Libc, "with a libc that is not known"),
-            (LeftAlone::Disabled, "that switched huge pages off for itself"),
+            (LeftAlone::Libc, "with an unsupported libc"),
+            (LeftAlone::Disabled, "that disabled huge pages for itself"),
         ];
         let alone = kinds.map(|(why, what)| (alone(why), what)).into_iter().filter(|(count, _)| *count > 0);
         lines.extend(alone.map(|(count, what)| format!("not advised: {count} process(es) {what}")));

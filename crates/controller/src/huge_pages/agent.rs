@@ -78,7 +78,7 @@ impl Stats {
         )];
         lines.extend(self.refused.iter().map(|(why, times)| format!("not done {times} times: {why}")));
         if self.promoted + self.demoted > 0 && !self.dry_run {
-            lines.push("huge pages that were made stay the program's; zero pages that were given back come again when it writes to them".into());
+            lines.push("promoted huge pages stay with the program; freed zero pages are allocated again when it writes to them".into());
         }
         lines
     }

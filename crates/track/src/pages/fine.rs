@@ -494,7 +494,7 @@ impl Fine {
                 continue;
             }
             let hot = self.settings.hot_set && sample.streak >= HOT_STREAK;
-            // A page that scans hot may be one whose bit cannot be cleared.
+            // A page that seems hot may be one whose bit cannot be cleared.
             if hot && sample.streak.is_power_of_two() && !process.examine(index) {
                 continue;
             }

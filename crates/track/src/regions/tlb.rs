@@ -6,7 +6,7 @@
 //!
 //! The same model shows which misses find the page table entry in the core's second-level cache or in the last-level
 //! cache, which also hold the program's data. A miss costs a tenth if the entry is in the second-level cache rather
-//! than in the last-level one, and a miss that goes to memory costs the most. Huge pages bring little to hot regions
+//! than in the last-level one, and a miss that goes to memory costs at least as much. Huge pages bring little to hot regions
 //! whose page tables stay in a cache.
 
 use std::collections::BTreeMap;
