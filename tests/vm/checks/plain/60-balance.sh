@@ -13,7 +13,7 @@ state() { echo "$(high) $(tail -n 1 /tmp/intervals)"; }
 # last NAME: what the last interval says of that target.
 last() { tail -n 1 /tmp/intervals | grep -o "{\"name\":\"$root/$1\"[^}]*}"; }
 says() { last "$1" | grep -q "$2"; }
-not_refused() { last "$1" | grep -vq 'could not be moved'; }
+not_refused() { last "$1" | grep -vq 'cannot be changed'; }
 has_more() { set -- $(high) && [ "$1" != max ] && [ "$2" != max ] && [ "$1" -gt $((22 << 20)) ] && [ "$2" -lt $((22 << 20)) ]; }
 is_moved() { [ "$(high)" != "$before" ]; }
 balance() { exec bursar balance --total 42M --interval 500ms "$@" $root/gains $root/streams; }
@@ -36,7 +36,7 @@ balancer=$!
 holds "memory goes to the one that gains" eventually has_more
 mount --bind $root/streams $root/streams
 eventually mount -o remount,bind,ro $root/streams # not while somebody writes there
-holds "a write that is refused is told" eventually says streams 'could not be moved: .*Read-only'
+holds "a write that is refused is told" eventually says streams 'cannot be changed: .*Read-only'
 holds "and the other goes on" not_refused gains
 eventually umount $root/streams # nor while somebody has a file of it open
 holds "until it can be moved" eventually not_refused streams
