@@ -5,7 +5,7 @@ mod support;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use support::{Programs, bursar_as_nobody, can_hide_cgroups, copy_program, json_of, need, without_cgroups};
+use support::{Programs, bursar, bursar_as_nobody, can_hide_cgroups, copy_program, json_of, need, without_cgroups};
 
 const MIB: u64 = 1 << 20;
 
@@ -289,6 +289,52 @@ fn files_in_memory_that_are_closed_at_once_are_reported() {
         let doubt = json["doubts"].as_array().unwrap().iter().find(|doubt| doubt["kind"] == "files-in-memory");
         assert_eq!(doubt.map(|doubt| &doubt["bytes"]), Some(&json!(20 * MIB)), "{json:#}");
     }
+}
+
+/// Fills shared memory in pieces and takes each out of its page table: 120 MiB stay in memory, and its RSS never shows more than 4.
+const UNMAPPED: &str = "import mmap, time\nshared = mmap.mmap(-1, 120 << 20)\nfor at in range(0, 120 << 20, 4 << 20):\n  \
+                        shared[at:at + (4 << 20)] = bytes(4 << 20)\n  shared.madvise(mmap.MADV_DONTNEED, at, 4 << 20)\ntime.sleep(.5)";
+
+#[test]
+fn shared_memory_that_page_tables_do_not_show_is_in_the_first_line() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    // Children fill a part each, and the parent has nothing of it in its page table.
+    let by_children = "import mmap, os, time\nshared = mmap.mmap(-1, 120 << 20)\nfor at in range(0, 120 << 20, 10 << 20):\n  \
+                       pid = os.fork()\n  if not pid:\n    shared[at:at + (10 << 20)] = bytes(10 << 20)\n    os._exit(0)\n  \
+                       os.waitpid(pid, 0)\ntime.sleep(.5)";
+    for script in [UNMAPPED, by_children] {
+        let json = run(script);
+        let doubt = json["doubts"].as_array().unwrap().iter().find(|doubt| doubt["kind"] == "not-counted");
+        let bytes = doubt.and_then(|doubt| doubt["bytes"].as_u64()).unwrap_or(0);
+        assert!((100 * MIB..=140 * MIB).contains(&bytes), "{json:#}");
+    }
+    let untouched = run("import mmap, time\nshared = mmap.mmap(-1, 1 << 30)\ntime.sleep(.5)");
+    let bytes = untouched["doubts"][0]["bytes"].as_u64().unwrap_or(0);
+    assert!(bytes <= 24 * MIB, "it had too few page faults to have filled more: {untouched:#}");
+    let shown = run("import mmap, time\nshared = mmap.mmap(-1, 60 << 20)\nshared[:] = bytes(60 << 20)\ntime.sleep(.5)");
+    assert_eq!(shown["doubts"], json!([]), "{shown:#}");
+}
+
+#[test]
+fn a_maximum_is_not_passed_beside_shared_memory_that_page_tables_do_not_show() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let check = |mut bursar: Command, max: &str| {
+        bursar.args(["check", "--max", max, "--", "python3", "-c", UNMAPPED]);
+        let output = without_cgroups(&bursar).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (status, line) = check(bursar_as_nobody(folder.path()), "100M");
+    assert!(status == Some(2) && line.contains("of shared memory may be missing"), "{line}");
+    let (status, line) = check(bursar_as_nobody(folder.path()), "300M");
+    assert_eq!(status, Some(0), "{line}");
+    // Root knows how much of it there is.
+    let (status, line) = check(bursar(), "100M");
+    assert!(status != Some(0) && line.contains("shared anonymous memory"), "{line}");
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub fn doubts(run: &Observation, header: &Header) -> Vec<Doubt> {
         hugetlb_before(run, need),
         cached,
         files_in_memory(run, need),
+        unmapped_shared(run, need),
         buffers(run, header, need),
         not_seen(run, need),
         not_sampled(run, need),
@@ -319,6 +320,19 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
             files.name
         );
         doubt(DoubtKind::FilesInMemory, Some(bytes), sentence)
+    })
+}
+
+/// Shared memory stays in memory for as long as a process maps it, whether it has the pages in its page table or not.
+fn unmapped_shared(run: &Observation, need: u64) -> Option<Doubt> {
+    let bytes = run.evidence.unmapped_shared_bytes.filter(|_| charge(run).is_none())?;
+    matters(bytes, need).then(|| {
+        let sentence = format!(
+            "up to {} of shared memory may be missing from that figure: its processes mapped it, their page tables need not show it, and no \
+             cgroup counted it",
+            Bytes(bytes)
+        );
+        doubt(DoubtKind::NotCounted, Some(bytes), sentence)
     })
 }
 

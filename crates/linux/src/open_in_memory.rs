@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
+use rustix::fs::{AtFlags, CWD, FileType, MemfdFlags, StatxFlags, fstat, makedev, memfd_create, statx};
 
 use crate::holders::FileId;
 use crate::mounts;
@@ -14,6 +16,11 @@ use crate::shared_memory::is_in_memory;
 
 /// Bytes per block in `stat`.
 const BLOCK_BYTES: u64 = 512;
+/// The device of shared anonymous memory and memfds; `None`: no memfd can be made.
+static ANONYMOUS: LazyLock<Option<u64>> =
+    LazyLock::new(|| Some(fstat(memfd_create("bursar-device", MemfdFlags::CLOEXEC).ok()?).ok()?.st_dev));
+/// What the kernel calls shared anonymous memory in `/proc/PID/maps`.
+const ANONYMOUS_NAME: &str = "/dev/zero (deleted)";
 
 /// A file in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,11 +42,24 @@ impl OpenFile {
     }
 }
 
+/// Shared memory without a path that processes have mapped and none has open: shared anonymous memory, and memfds that were closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedShared {
+    /// `shared anonymous memory`, or `/memfd:NAME`.
+    pub name: String,
+    /// Memory and swap that it takes, bytes; or the length that is mapped.
+    pub bytes: u64,
+    /// Whether it is known what it takes: with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+    pub is_known: bool,
+}
+
 /// All that processes have open in memory.
 #[derive(Clone, Debug, Default)]
 pub struct OpenInMemory {
     /// Files.
     pub files: BTreeMap<FileId, OpenFile>,
+    /// Shared memory that they have mapped and not open.
+    pub mapped_shared: BTreeMap<FileId, MappedShared>,
     /// Pipes without a name, by inode.
     pub pipes: BTreeSet<u64>,
     /// Sockets, by inode.
@@ -50,6 +70,7 @@ pub struct OpenInMemory {
 pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> OpenInMemory {
     let mut found = OpenInMemory::default();
     let mut mapped: BTreeMap<FileId, Vec<Range<u64>>> = BTreeMap::new();
+    let mut links: BTreeMap<FileId, (String, PathBuf)> = BTreeMap::new();
     for pid in pids {
         let dir = format!("/proc/{pid}");
         let mut own = OpenInMemory::default();
@@ -71,6 +92,16 @@ pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> OpenInMemory {
         for (id, range) in maps.lines().filter_map(mapped_range) {
             mapped.entry(id).or_default().push(range);
         }
+        for (id, name, addresses) in maps.lines().filter_map(mapped_shared) {
+            let link = || (name.to_string(), Path::new(&dir).join("map_files").join(addresses));
+            links.entry(id).or_insert_with(link);
+        }
+    }
+    for (id, (name, link)) in links.into_iter().filter(|(id, _)| !found.files.contains_key(id)) {
+        let facts = fs::metadata(link).ok().filter(|facts| facts.dev() == id.device && facts.ino() == id.inode);
+        let taken = facts.map(|facts| facts.blocks() * BLOCK_BYTES);
+        let bytes = taken.unwrap_or_else(|| length(mapped.remove(&id).unwrap_or_default()));
+        found.mapped_shared.insert(id, MappedShared { name, bytes, is_known: taken.is_some() });
     }
     for (id, file) in &mut found.files {
         file.mapped_bytes = length(mapped.remove(id).unwrap_or_default());
@@ -122,6 +153,21 @@ fn mapped_range(line: &str) -> Option<(FileId, Range<u64>)> {
     Some((FileId { device, inode }, offset..offset.checked_add(bytes)?))
 }
 
+/// The name and the addresses of a line of `/proc/PID/maps`, if it maps shared memory that has no path.
+fn mapped_shared(line: &str) -> Option<(FileId, &str, &str)> {
+    let at = line.find('/')?;
+    let name = match &line[at..] {
+        ANONYMOUS_NAME => "shared anonymous memory",
+        // bursar's own is counted apart.
+        name if name.starts_with("/memfd:") && !name.starts_with("/memfd:bursar") => name,
+        _ => return None,
+    };
+    let mut fields = line.split_ascii_whitespace();
+    let (addresses, rights) = (fields.next()?, fields.next()?);
+    let (id, _) = mapped_range(line).filter(|(id, _)| Some(id.device) == *ANONYMOUS)?;
+    rights.ends_with('s').then_some((id, name, addresses))
+}
+
 /// Bytes in the union of these ranges.
 fn length(mut ranges: Vec<Range<u64>>) -> u64 {
     ranges.sort_unstable_by_key(|range| range.start);
@@ -152,6 +198,25 @@ mod tests {
         let own: Vec<_> = found.files.values().filter(|file| file.name.contains("open-in-memory-test")).collect();
         assert!(own.len() == 1 && own[0].unmapped_bytes() == 300 << 10, "{found:?}");
         assert!(!found.files.values().any(|file| file.name.starts_with("/var/tmp")), "{found:?}");
+    }
+
+    #[test]
+    fn shared_memory_that_is_mapped_and_not_open_is_found() {
+        let bytes = 4 << 20;
+        let protection = rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE;
+        // SAFETY: nothing else is at an address that the kernel chooses, and nobody uses it after the end.
+        let at = unsafe {
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, rustix::mm::MapFlags::SHARED).unwrap()
+        };
+        // SAFETY: within the mapping, which may be written.
+        unsafe { std::slice::from_raw_parts_mut(at.cast::<u8>(), 1 << 20) }.fill(1);
+        let found = open_in_memory([std::process::id() as i32].into_iter()).mapped_shared;
+        // SAFETY: it was mapped above.
+        unsafe { rustix::mm::munmap(at, bytes).unwrap() };
+        let is_root = found.values().any(|shared| shared.is_known);
+        let expected = if is_root { 1 << 20 } else { bytes as u64 };
+        let is_it = |shared: &&MappedShared| shared.name == "shared anonymous memory" && shared.bytes == expected;
+        assert!(found.values().any(|shared| is_it(&shared)), "{found:?}");
     }
 
     #[test]

@@ -45,6 +45,15 @@ pub fn parted_bytes() -> Option<u64> {
     of_all_sizes().or_else(of_largest)
 }
 
+/// Whether a page fault may bring a huge page of shared anonymous memory.
+pub fn shared_may_be_huge() -> bool {
+    let folder = Path::new(FOLDER);
+    let sizes = file::subdirectories(folder).unwrap_or_default();
+    let settings = std::iter::once(folder).chain(sizes.iter().map(PathBuf::as_path));
+    let mut texts = settings.filter_map(|folder| file::read_if_present(&folder.join("shmem_enabled")));
+    texts.any(|text| !matches!(chosen(&text), Some("never" | "deny" | "inherit")))
+}
+
 /// The file that sets the mode of pages of this size, or the machine's own.
 pub fn setting(bytes: Option<u64>) -> PathBuf {
     let folder = Path::new(FOLDER);

@@ -9,13 +9,22 @@ use std::path::PathBuf;
 use model::Named;
 
 use crate::holders::{FileId, mapped_files};
-use crate::open_in_memory::OpenFile;
+use crate::open_in_memory::{OpenFile, OpenInMemory};
 use crate::shared_memory::{segment_ids, segments_made};
 
 /// If all files together are smaller than this, they are not reported, bytes.
 const LEAST_BYTES: u64 = 1 << 20;
 /// Maximum number of files followed after they were closed.
 const MOST_FILES: usize = 1_000;
+
+/// What is in memory, and in no figure that is summed over processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InMemory {
+    /// All that is known, by the name of the largest; `None`: less than 1 MiB.
+    pub known: Option<Named>,
+    /// So much more may be in shared memory that processes have mapped: they need not have its pages in their page tables, bytes.
+    pub perhaps_bytes: u64,
+}
 
 /// The files in memory that processes of a job have, or had, open.
 #[derive(Debug)]
@@ -40,13 +49,13 @@ impl WrittenInMemory {
         }
     }
 
-    /// Memory of the files in `found`, which are open now, and of those found or reported before, with the name of the largest.
-    /// `mapped_bytes`: the most shared memory that one process has mapped; its RSS includes it already, so it is subtracted from mapped
-    /// files. `None`: less than 1 MiB. Takes a few system calls per file.
-    pub fn look(&mut self, found: BTreeMap<FileId, OpenFile>, pids: &[i32], mapped_bytes: u64) -> Option<Named> {
-        // A closed file stays in memory as long as it has a name.
+    /// What the files that are `open` now, those that were found or reported before, and mapped shared memory occupy. `shown_bytes`: the shared
+    /// memory that figures summed over processes hold already; it is taken off what a process maps. Costs a few system calls per file.
+    pub fn look(&mut self, open: OpenInMemory, pids: &[i32], shown_bytes: u64) -> InMemory {
+        let (found, shared) = (open.files, open.mapped_shared);
+        // A file that was closed stays in memory for as long as it has a name.
         let is_closed = |id: &FileId| !found.contains_key(id);
-        let mapped: BTreeSet<FileId> = match mapped_bytes > 0 && self.files.keys().any(is_closed) {
+        let mapped: BTreeSet<FileId> = match shown_bytes > 0 && self.files.keys().any(is_closed) {
             true => pids.iter().flat_map(|pid| mapped_files(*pid)).collect(),
             false => BTreeSet::new(),
         };
@@ -64,12 +73,21 @@ impl WrittenInMemory {
         self.pids.extend(pids);
         let segments = segments_made(&self.pids, &self.segments_before);
         let segments: Vec<OpenFile> = segments.into_iter().map(of_segment).collect();
-        let all = self.files.values().chain(&segments);
+        let (known, at_most): (Vec<_>, Vec<_>) = shared.into_values().partition(|shared| shared.is_known);
+        let known = known.into_iter().map(|shared| of_segment((shared.name, shared.bytes, true)));
+        let known: Vec<OpenFile> = known.collect();
+        let all = self.files.values().chain(&segments).chain(&known);
         let (mapped, unmapped): (Vec<_>, Vec<_>) = all.partition(|file| file.mapped_bytes > 0);
         let sum = |files: &[&OpenFile]| files.iter().map(|file| file.bytes).sum::<u64>();
-        let bytes = sum(&unmapped) + sum(&mapped).saturating_sub(mapped_bytes);
-        let largest = unmapped.iter().chain(&mapped).max_by_key(|file| file.bytes)?;
-        (bytes >= LEAST_BYTES).then(|| Named { name: largest.name.clone(), bytes: Some(bytes) })
+        let beyond = sum(&mapped).saturating_sub(shown_bytes);
+        let bytes = sum(&unmapped) + beyond;
+        let largest = unmapped.iter().chain(&mapped).max_by_key(|file| file.bytes);
+        let largest = largest.filter(|_| bytes >= LEAST_BYTES);
+        let at_most = sum(&mapped) + at_most.iter().map(|shared| shared.bytes).sum::<u64>();
+        InMemory {
+            known: largest.map(|largest| Named { name: largest.name.clone(), bytes: Some(bytes) }),
+            perhaps_bytes: at_most.saturating_sub(shown_bytes) - beyond,
+        }
     }
 }
 
@@ -103,7 +121,7 @@ mod tests {
         let own = [std::process::id() as i32];
         let mut files = WrittenInMemory::begin();
         let bytes = |files: &mut WrittenInMemory, name: &Path| {
-            let found = files.look(open_in_memory(own.into_iter()).files, &own, 0);
+            let found = files.look(open_in_memory(own.into_iter()), &own, 0).known;
             found.filter(|found| found.name == name.to_string_lossy()).and_then(|found| found.bytes).unwrap_or(0)
         };
         assert_eq!(bytes(&mut files, &path), 0);
@@ -127,9 +145,11 @@ mod tests {
         let mut files = WrittenInMemory::begin();
         let id = perl(make);
         let segment = format!("System V segment {id}");
-        let mut is_told = || files.look(BTreeMap::new(), &[], 0).is_some_and(|found| found.name == segment);
+        let mut is_told =
+            || files.look(OpenInMemory::default(), &[], 0).known.is_some_and(|found| found.name == segment);
         assert!(is_told(), "nobody saw the process that made it");
-        assert!(WrittenInMemory::begin().look(BTreeMap::new(), &[], 0).is_none_or(|found| found.name != segment));
+        let later = WrittenInMemory::begin().look(OpenInMemory::default(), &[], 0).known;
+        assert!(later.is_none_or(|found| found.name != segment));
         perl(&format!("shmctl({id}, 0, 0)"));
         assert!(!is_told());
     }

@@ -83,6 +83,9 @@ pub struct Sampler {
     written_in_memory: WrittenInMemory,
     told_in_memory: Option<Receiver<(FileId, OpenFile)>>,
     files_in_memory: Option<Named>,
+    /// What its processes held together at most, and with shared memory that their page tables need not show.
+    held_at_most: u64,
+    with_unmapped: u64,
     /// Likewise its pipes and sockets; what the kernel tells of these at the last sample, and the most of the others.
     own_buffers: OwnBuffers,
     socket_bytes: Option<u64>,
@@ -107,6 +110,8 @@ pub struct Sampled {
     pub hugetlb_mapped: Option<u64>,
     /// Without a cgroup: peak of the files in memory that the job had open and had not mapped, by the name of the largest.
     pub files_in_memory: Option<Named>,
+    /// Without a cgroup: so much more than what its page tables showed may the job have held in shared memory.
+    pub unmapped_shared_bytes: Option<u64>,
     /// Likewise the most that its pipes, and sockets of which the kernel tells nothing, can have held.
     pub buffers: Buffers,
     /// What was taken off the charge of a cgroup that bursar shares with the job, at most.
@@ -131,6 +136,8 @@ impl Sampler {
             written_in_memory: WrittenInMemory::begin(),
             told_in_memory: None,
             files_in_memory: None,
+            held_at_most: 0,
+            with_unmapped: 0,
             own_buffers: OwnBuffers::default(),
             socket_bytes: None,
             buffers: Buffers::default(),
@@ -167,7 +174,7 @@ impl Sampler {
         let read = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
         let group = read.map(|(group, state)| (group, self.without_own(state)));
         if group.is_none() {
-            self.look_at_descriptors(&pids, sums.largest_shared.unwrap_or(0));
+            self.look_at_descriptors(&pids, &sums);
         }
         // The first row is the begin, however long the preparation took: times never go back at `begin`.
         let is_first = self.lines.is_empty();
@@ -261,13 +268,14 @@ impl Sampler {
             shared_mapped: self.shared_mapped,
             hugetlb_mapped: self.hugetlb_mapped,
             files_in_memory: self.files_in_memory,
+            unmapped_shared_bytes: Some(self.with_unmapped - self.held_at_most).filter(|bytes| *bytes > 0),
             buffers: self.buffers,
             own_bytes: self.own.map(|own| own.most),
         }
     }
 
     /// What the processes have open that is in memory and in no RSS.
-    fn look_at_descriptors(&mut self, pids: &[i32], largest_shared: u64) {
+    fn look_at_descriptors(&mut self, pids: &[i32], sums: &Sums) {
         let open = open_in_memory(pids.iter().copied());
         let (socket_bytes, buffers) = self.own_buffers.look(&open);
         // Once there were sockets, none hold nothing.
@@ -276,11 +284,14 @@ impl Sampler {
         for (id, file) in self.told_in_memory.iter().flat_map(Receiver::try_iter) {
             self.written_in_memory.tell(id, file);
         }
-        let files = self.written_in_memory.look(open.files, pids, largest_shared);
+        let found = self.written_in_memory.look(open, pids, sums.most.shared);
         let bytes = |files: &Option<Named>| files.as_ref().and_then(|files| files.bytes);
-        if bytes(&files) > bytes(&self.files_in_memory) {
-            self.files_in_memory = files;
+        if bytes(&found.known) > bytes(&self.files_in_memory) {
+            self.files_in_memory = found.known;
         }
+        let held = sums.most.heap + sums.most.shared + sums.rss_file.unwrap_or(0);
+        self.held_at_most = self.held_at_most.max(held);
+        self.with_unmapped = self.with_unmapped.max(held + found.perhaps_bytes);
     }
 
     /// Of a cgroup that the job shares with bursar, and with what started it: what the job has of it.

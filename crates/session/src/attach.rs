@@ -8,7 +8,7 @@ use linux::bpf::Rung;
 use linux::cgroup::Cgroup;
 use linux::procfs::{self, Stat};
 use linux::rights;
-use model::{Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
+use model::{Evidence, Exit, Observation, ProcessRecord, RecordKind, RunRole, Target};
 use record::{Entry, Record};
 use sample::{Options, Sampler, Scope};
 
@@ -86,6 +86,12 @@ pub fn follow(
         processes: sampled.processes,
         sources: sampled.sources,
         notes,
+        // Of processes that were there before, no count of page faults bounds what they filled.
+        evidence: Evidence {
+            files_in_memory: sampled.files_in_memory,
+            unmapped_shared_bytes: sampled.unmapped_shared_bytes,
+            ..Evidence::default()
+        },
         ..Observation::begun(run, role, target, cache_state, started_unix_ns)
     };
     if let Some(tracked) = tracked {

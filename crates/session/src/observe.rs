@@ -246,6 +246,7 @@ pub fn observe(
     let untold = processes::untold_faults(&processes, &ended.reaped.rusage, &sources);
     let are_to_tell = bench.references_inside;
     notes.extend(are_to_tell.then(|| processes::missing(untold, &ended.reaped.rusage, &sources)).flatten());
+    let faulted_bytes = processes::faulted_bytes(&processes, &ended.reaped.rusage);
     let pids: HashSet<i32> = processes.iter().map(|process| process.key.pid).chain([main.pid]).collect();
     let shared = shared.used(&|pid| pids.contains(&pid));
     // A next trial must find neither this one's processes nor its page cache, which would stay, charged to the parent
@@ -274,6 +275,7 @@ pub fn observe(
             shared_mapped_bytes: sampled.shared_mapped,
             hugetlb_mapped_bytes: sampled.hugetlb_mapped,
             files_in_memory: sampled.files_in_memory,
+            unmapped_shared_bytes: sampled.unmapped_shared_bytes.map(|bytes| bytes.min(faulted_bytes)),
             buffers: Buffers {
                 // What the processes write may be anything.
                 pipe_bytes: sampled.buffers.pipe_bytes.saturating_add(enlarged_bytes),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use job::Ended;
+use linux::procfs;
 use model::{ProcessKey, ProcessRecord, Rusage};
 
 /// The command, what it was started from, and how it ended.
@@ -99,6 +100,15 @@ pub fn untold_faults(processes: &[ProcessRecord], rusage: &Rusage, sources: &BTr
     sources.get("processes").filter(|source| *source == TOLD)?;
     let known: u64 = processes.iter().filter_map(|process| process.minor_faults).sum();
     Some(rusage.minor_faults.saturating_sub(known)).filter(|faults| *faults > LEAST_FAULTS)
+}
+
+/// The most memory that page faults can have brought, bytes: a page each, where no page of shared memory may be huge.
+pub fn faulted_bytes(processes: &[ProcessRecord], rusage: &Rusage) -> u64 {
+    if linux::thp::shared_may_be_huge() {
+        return u64::MAX;
+    }
+    let known: u64 = processes.iter().filter_map(|process| process.minor_faults).sum();
+    rusage.minor_faults.max(known).saturating_mul(procfs::page_bytes())
 }
 
 /// What may be missing where the processes are to tell of themselves, as a sentence.
