@@ -244,6 +244,28 @@ fn memory_of_static_programs_is_within_the_upper_bound() {
     }
 }
 
+/// Children that live for 2 ms, of a program that no library can be loaded into: nothing tells of them but the count of page faults.
+#[test]
+fn short_children_of_a_static_program_are_within_the_upper_bound() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let source = "#define _GNU_SOURCE\n#include <sys/mman.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+                  int main(void) {\n  usleep(200000);\n  for (int i = 0; i < 4; i++)\n    if (!fork()) {\n      \
+                  mmap(0, 40 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);\n      usleep(2000);\n      _exit(0);\n    \
+                  }\n  while (wait(0) > 0);\n}\n";
+    std::fs::write(folder.path().join("forks.c"), source).unwrap();
+    let built = Command::new("cc").current_dir(folder.path()).args(["-static", "-o", "forks", "forks.c"]).status();
+    assert!(built.unwrap().success());
+    for _ in 0..4 {
+        let json = run_words(&[&folder.path().join("forks").display().to_string()]);
+        assert!(json["tree_held_at_most_bytes"].as_u64().unwrap() / MIB >= 160, "{json:#}");
+        assert!(floor(&json).1 >= 159, "{json:#}");
+    }
+}
+
 #[test]
 fn memory_of_sockets_is_in_the_floor() {
     if !can_hide_cgroups() {

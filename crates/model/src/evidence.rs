@@ -73,7 +73,8 @@ impl Buffers {
 pub struct Evidence {
     /// What the command read and wrote.
     pub moved: Option<BytesMoved>,
-    /// So much at most did processes obtain that told nothing of themselves where the others did: a page for each of their page faults.
+    /// So much at most did processes obtain that told nothing of themselves, and of which no sample told: a page for each of their page
+    /// faults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untold_bytes: Option<u64>,
     /// Processes of the job that were seen in another cgroup, with their peak RSS.

@@ -243,7 +243,7 @@ pub fn observe(
     }
     let mut processes = processes::merge(sampled.processes, told, &main, &mut sources);
     orphans::add(&mut processes, linux::children::take_orphans(), begin_ns as f64 / 1e9);
-    let untold = processes::untold_faults(&processes, &ended.reaped.rusage, &sources);
+    let untold = processes::untold_faults(&processes, &ended.reaped, &sources);
     let are_to_tell = bench.references_inside;
     notes.extend(are_to_tell.then(|| processes::missing(untold, &ended.reaped.rusage, &sources)).flatten());
     let faulted_bytes = processes::faulted_bytes(&processes, &ended.reaped.rusage);

@@ -16,6 +16,9 @@ pub struct Main<'a> {
 
 /// Where the processes tell of themselves.
 const TOLD: &str = "told by each process at its end; samples, and wait4 of the command and of orphans";
+/// Where nobody told, as of a command that is statically linked.
+const SAMPLED: &str =
+    "sampled, wait4 of the command and of orphans; others that ended between two samples may be missing";
 /// A process has more page faults than this, and fewer of them once it has told of its end.
 const LEAST_FAULTS: u64 = 24;
 /// One part in this of all page faults may be any process's, once it has told.
@@ -32,7 +35,7 @@ pub fn merge(
         Some("taskstats") => "exit records (taskstats)",
         Some("inside") => TOLD,
         Some(_) => "exit tracepoint",
-        None => "sampled, wait4 of the command and of orphans; others that ended between two samples may be missing",
+        None => SAMPLED,
     };
     sources.insert("processes".into(), rung.into());
     let mut all = told.unwrap_or_default();
@@ -95,11 +98,12 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
 }
 
 /// Page faults of processes that told nothing of themselves, and of which no sample told: the kernel counts those of all that the command
-/// has waited for. `None`: the processes do not tell.
-pub fn untold_faults(processes: &[ProcessRecord], rusage: &Rusage, sources: &BTreeMap<String, String>) -> Option<u64> {
-    sources.get("processes").filter(|source| *source == TOLD)?;
+/// has waited for. `None`: exit records tell of all, or only samples tell and the command has no such process.
+pub fn untold_faults(processes: &[ProcessRecord], ended: &Ended, sources: &BTreeMap<String, String>) -> Option<u64> {
+    let is_source = |source: &&String| *source == TOLD || *source == SAMPLED && !ended.waited_for_none;
+    sources.get("processes").filter(is_source)?;
     let known: u64 = processes.iter().filter_map(|process| process.minor_faults).sum();
-    Some(rusage.minor_faults.saturating_sub(known)).filter(|faults| *faults > LEAST_FAULTS)
+    Some(ended.rusage.minor_faults.saturating_sub(known)).filter(|faults| *faults > LEAST_FAULTS)
 }
 
 /// The most memory that page faults can have brought, bytes: a page each, where no page of shared memory may be huge.
