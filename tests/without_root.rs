@@ -331,6 +331,7 @@ fn shared_memory_that_page_tables_do_not_show_is_in_the_first_line() {
         let doubt = json["doubts"].as_array().unwrap().iter().find(|doubt| doubt["kind"] == "not-counted");
         let bytes = doubt.and_then(|doubt| doubt["bytes"].as_u64()).unwrap_or(0);
         assert!((100 * MIB..=140 * MIB).contains(&bytes), "{json:#}");
+        assert_eq!(doubt.unwrap()["missing_from_peak"], true, "{json:#}");
     }
     let untouched = run("import mmap, time\nshared = mmap.mmap(-1, 1 << 30)\ntime.sleep(.5)");
     let bytes = untouched["doubts"][0]["bytes"].as_u64().unwrap_or(0);

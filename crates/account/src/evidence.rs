@@ -102,7 +102,12 @@ pub fn is_void(doubts: &[Doubt]) -> bool {
 }
 
 fn doubt(kind: DoubtKind, bytes: Option<u64>, sentence: String) -> Doubt {
-    Doubt { kind, bytes, voids: false, sentence }
+    Doubt { kind, bytes, voids: false, missing_from_peak: false, sentence }
+}
+
+/// A doubt of memory that is, or may be, missing from the peak.
+fn lacking(kind: DoubtKind, bytes: Option<u64>, sentence: String) -> Doubt {
+    Doubt { missing_from_peak: true, ..doubt(kind, bytes, sentence) }
 }
 
 /// What the job had at its peak.
@@ -151,7 +156,7 @@ fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
         } else {
             format!("{} of its processes left its cgroup ({who}): what they need is not in that figure", outside.len())
         };
-        return Some(Doubt { kind: DoubtKind::LeftCgroup, bytes: largest.bytes, voids: is_most, sentence });
+        return Some(Doubt { voids: is_most, ..lacking(DoubtKind::LeftCgroup, largest.bytes, sentence) });
     }
     // Pages of files and shared memory may be charged elsewhere; what else a process holds is charged where it is.
     let rss = largest_rss(run)?;
@@ -167,6 +172,7 @@ fn left_cgroup(run: &Observation, missing: u64) -> Option<Doubt> {
         kind: DoubtKind::LeftCgroup,
         bytes: Some(rss),
         voids: true,
+        missing_from_peak: true,
         sentence: if is_sampled {
             format!(
                 "the command left its cgroup: nothing is known of what it needs (its largest process had {}, and {} was \
@@ -199,11 +205,12 @@ fn client(run: &Observation, header: &Header) -> Option<Doubt> {
             kind: DoubtKind::Client,
             bytes: None,
             voids: true,
+            missing_from_peak: true,
             sentence: format!(
                 "{name} sends its work to processes that bursar has not started: run the program itself, or measure what it starts by --name"
             ),
         }),
-        Use::Has(name) => Some(doubt(
+        Use::Has(name) => Some(lacking(
             DoubtKind::Client,
             None,
             format!(
@@ -239,7 +246,7 @@ fn shared_before(run: &Observation, need: u64) -> Option<Doubt> {
             Bytes(bytes),
             name.unwrap_or_default()
         );
-        doubt(DoubtKind::SharedBefore, Some(bytes), sentence)
+        lacking(DoubtKind::SharedBefore, Some(bytes), sentence)
     })
 }
 
@@ -252,7 +259,7 @@ fn hugetlb_before(run: &Observation, need: u64) -> Option<Doubt> {
             "{} of huge pages of the pool was there before and is charged elsewhere: it is missing from that figure",
             Bytes(bytes)
         );
-        doubt(DoubtKind::SharedBefore, Some(bytes), sentence)
+        lacking(DoubtKind::SharedBefore, Some(bytes), sentence)
     })
 }
 
@@ -289,7 +296,7 @@ fn cached_before(run: &Observation, need: u64, shared: Option<u64>) -> Option<Do
         Bytes(bytes),
         Bytes(largest.cached_bytes)
     );
-    Some(doubt(DoubtKind::CachedBefore, Some(bytes), sentence))
+    Some(lacking(DoubtKind::CachedBefore, Some(bytes), sentence))
 }
 
 /// Where no reference is told, what a process held beyond the charge is all that tells of such files.
@@ -304,7 +311,7 @@ fn mapped_before(run: &Observation, need: u64, bytes: u64) -> Option<Doubt> {
              that figure, and its references are not seen",
             Bytes(bytes)
         );
-        Doubt { kind: DoubtKind::CachedBefore, bytes: Some(bytes), voids, sentence }
+        Doubt { voids, ..lacking(DoubtKind::CachedBefore, Some(bytes), sentence) }
     })
 }
 
@@ -319,7 +326,7 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
             Bytes(bytes),
             files.name
         );
-        doubt(DoubtKind::FilesInMemory, Some(bytes), sentence)
+        lacking(DoubtKind::FilesInMemory, Some(bytes), sentence)
     })
 }
 
@@ -332,7 +339,7 @@ fn unmapped_shared(run: &Observation, need: u64) -> Option<Doubt> {
              cgroup counted it",
             Bytes(bytes)
         );
-        doubt(DoubtKind::NotCounted, Some(bytes), sentence)
+        lacking(DoubtKind::NotCounted, Some(bytes), sentence)
     })
 }
 
@@ -350,7 +357,7 @@ fn buffers(run: &Observation, header: &Header, need: u64) -> Option<Doubt> {
             "up to {} that {name} of it may hold are missing from that figure: no cgroup told of them, and they are not reclaimable",
             Bytes(bytes)
         );
-        doubt(DoubtKind::NotCounted, Some(bytes), sentence)
+        lacking(DoubtKind::NotCounted, Some(bytes), sentence)
     })
 }
 
@@ -377,7 +384,7 @@ fn not_charged(run: &Observation, demand: &FileDemand, charged: Option<u64>, nee
             "up to {} of page cache, of the files that it read and wrote, are missing from that figure: {why}",
             Bytes(bytes)
         );
-        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+        lacking(DoubtKind::NotSeen, Some(bytes), sentence)
     })
 }
 
@@ -403,7 +410,7 @@ fn not_seen(run: &Observation, need: u64) -> Option<Doubt> {
                 Bytes(charged)
             ),
         };
-        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+        lacking(DoubtKind::NotSeen, Some(bytes), sentence)
     })
 }
 
@@ -430,7 +437,7 @@ fn not_limited(run: &Observation, need: u64) -> Option<Doubt> {
             by_calls.or(by_mappings)?
         ),
     };
-    Some(doubt(DoubtKind::NotSeen, None, sentence))
+    Some(lacking(DoubtKind::NotSeen, None, sentence))
 }
 
 /// What could be neither counted nor dropped where the page cache is held to a limit from outside the kernel.
@@ -442,7 +449,7 @@ fn out_of_reach(emulated: &EmulatedLimit, need: u64) -> Option<Doubt> {
              could open them",
             Bytes(bytes)
         );
-        doubt(DoubtKind::NotSeen, Some(bytes), sentence)
+        lacking(DoubtKind::NotSeen, Some(bytes), sentence)
     })
 }
 
@@ -570,7 +577,7 @@ fn went_on(facts: &Evidence) -> Option<Doubt> {
         largest.name,
         size(largest.bytes)
     );
-    Some(doubt(DoubtKind::WentOn, bytes, sentence))
+    Some(lacking(DoubtKind::WentOn, bytes, sentence))
 }
 
 fn size(bytes: Option<u64>) -> String {

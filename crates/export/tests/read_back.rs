@@ -464,7 +464,13 @@ fn memory_that_is_missing_gives_no_recommendation() {
     assert!(refused(&[record]).contains("at least 200 MiB in files in memory (largest: /dev/shm/x) are missing"));
     let mut budget = with_budget(Some(100 << 20), None, 100 << 20);
     let sentence = "it uses 64.0 MiB of shared memory".to_string();
-    let doubt = Doubt { kind: DoubtKind::SharedBefore, bytes: Some(64 << 20), voids: false, sentence };
+    let doubt = Doubt {
+        kind: DoubtKind::SharedBefore,
+        bytes: Some(64 << 20),
+        voids: false,
+        missing_from_peak: false,
+        sentence,
+    };
     budget.budget.as_mut().unwrap().doubts = vec![doubt];
     assert!(refused(&[budget]).contains("64.0 MiB of shared memory"));
 }

@@ -179,6 +179,9 @@ pub struct Doubt {
     pub bytes: Option<u64>,
     /// With it nothing is known of what the job needs: there is no figure.
     pub voids: bool,
+    /// Memory of the job is, or may be, missing from its peak, which is then a lower bound. Records of older versions do not have it.
+    #[serde(default)]
+    pub missing_from_peak: bool,
     /// A clause for the first lines, without a capital letter and a full stop.
     pub sentence: String,
 }

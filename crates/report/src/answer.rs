@@ -196,7 +196,8 @@ mod tests {
 
     /// The fixture's answer is 412 MiB, and its program used files of 290 MiB.
     fn lacking(kind: DoubtKind, bytes: u64) -> BudgetReport {
-        let doubt = Doubt { kind, bytes: Some(bytes << 20), voids: false, sentence: "x".into() };
+        let doubt =
+            Doubt { kind, bytes: Some(bytes << 20), voids: false, missing_from_peak: false, sentence: "x".into() };
         BudgetReport { doubts: vec![doubt], ..fixture::budget() }
     }
 
@@ -229,7 +230,8 @@ mod tests {
     #[test]
     fn a_limit_that_memory_is_missing_from_is_not_to_be_pasted() {
         let with = |kind| {
-            let doubt = Doubt { kind, bytes: Some(64 << 20), voids: false, sentence: "x".into() };
+            let doubt =
+                Doubt { kind, bytes: Some(64 << 20), voids: false, missing_from_peak: false, sentence: "x".into() };
             BudgetReport { doubts: vec![doubt], ..fixture::budget() }
         };
         for kind in [

@@ -25,7 +25,7 @@ pub fn subject(observation: &Observation) -> String {
     }
 }
 
-/// A peak that is between two bounds, if there are two, or beyond them.
+/// A peak or floor that is between two bounds, if there are two, or beyond them.
 pub fn peak_figure(least: Option<u64>, most: u64, may_be_more: bool) -> String {
     match (least, may_be_more) {
         (Some(least), true) => format!("{} to {} or more", size(least), size(most)),
@@ -55,11 +55,11 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     let mut parts = Vec::new();
     // What ended before its work was done might have come to a higher one.
     let shared = verdict::need_at_least(account);
-    let floor_at_least = if is_killed || cut.is_some() || shared.is_some() { "at least " } else { "" };
-    parts.extend(match account.floor_bytes.zip(verdict::floor_at_most(account)) {
-        Some((least, most)) => Some(format!("floor between {} and {}", size(least), size(most))),
-        None => account.floor_bytes.map(|floor| format!("floor {floor_at_least}{}", size(floor))),
-    });
+    let floor_is_least = is_killed || cut.is_some() || verdict::floor_is_least(account);
+    parts.extend(account.floor_bytes.map(|floor| match verdict::floor_at_most(account) {
+        Some(most) => format!("floor {}", peak_figure(Some(floor), most, floor_is_least)),
+        None => format!("floor {}", peak_figure(None, floor, floor_is_least || shared.is_some())),
+    }));
     if account.peak_charge_bytes.is_some() {
         parts.extend(account.peak_breakdown.file.map(|file| format!("file cache {} of it", size(file))));
     } else {
@@ -68,7 +68,7 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     if shared.is_some() {
         parts.push("its processes may share memory, and how much is not known".to_string());
     }
-    let figure = peak_figure(shared, need, cut.is_some());
+    let figure = peak_figure(shared, need, cut.is_some() || verdict::peak_is_least(account));
     if runs > 1 {
         parts.push(format!("max of {runs} runs"));
     }

@@ -65,6 +65,16 @@ pub fn floor_at_most(account: &RunAccount) -> Option<u64> {
     are_apart(least, most).then_some(most)
 }
 
+/// Whether the peak is a lower bound: memory of the job is, or may be, missing from it.
+pub fn peak_is_least(account: &RunAccount) -> bool {
+    account.doubts.iter().any(|doubt| doubt.missing_from_peak)
+}
+
+/// Likewise the floor: what is missing cannot be reclaimed.
+pub fn floor_is_least(account: &RunAccount) -> bool {
+    account.doubts.iter().any(|doubt| doubt.missing_from_peak && doubt.may_kill())
+}
+
 /// Whether two bounds are more than one figure.
 pub fn are_apart(least: u64, most: u64) -> bool {
     most.saturating_sub(least) > CLOSE_BYTES.max(most / CLOSE_PARTS)

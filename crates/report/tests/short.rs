@@ -112,7 +112,13 @@ fn small_without_cgroup(account: &mut RunAccount) {
 }
 
 fn doubt(kind: DoubtKind, sentence: &str) -> Doubt {
-    Doubt { kind, bytes: None, voids: false, sentence: sentence.into() }
+    Doubt {
+        kind,
+        bytes: None,
+        voids: false,
+        missing_from_peak: kind != DoubtKind::LimitNotHeld,
+        sentence: sentence.into(),
+    }
 }
 
 fn cached_before() -> Doubt {

@@ -29,6 +29,7 @@ impl<E: Executor> Search<'_, E> {
             kind: DoubtKind::LimitNotHeld,
             bytes: None,
             voids: false,
+            missing_from_peak: false,
             sentence: "it sizes itself by its limit, and cannot see one that is emulated".into(),
         })
     }

@@ -64,7 +64,13 @@ mod tests {
 
     #[test]
     fn of_files_in_memory_as_much_may_be_missing_as_was_read_and_written_there() {
-        let doubt = |kind| Doubt { kind, bytes: Some(8), voids: false, sentence: "at least 8 B".into() };
+        let doubt = |kind| Doubt {
+            kind,
+            bytes: Some(8),
+            voids: false,
+            missing_from_peak: false,
+            sentence: "at least 8 B".into(),
+        };
         let not_visible = vec![("tmpfs".to_string(), Some(100))];
         let file_demand = Some(FileDemand { not_visible, ..FileDemand::default() });
         let begun = Observation::begun(0, RunRole::Plain, Target::Command, String::new(), 0);

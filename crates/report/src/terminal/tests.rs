@@ -1,7 +1,7 @@
-use model::{Breakdown, Exit, Header, RecordKind, RunAccount, Target};
+use model::{Breakdown, Doubt, DoubtKind, Exit, Header, RecordKind, RunAccount, Target};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Style, budget, run};
+use super::{Style, budget, run, short};
 use crate::fixture::{self, MIB, Parts};
 use crate::{View, paste_lines};
 
@@ -119,6 +119,27 @@ fn bounds_that_are_close_are_one_value_in_the_first_line_and_in_the_table() {
     assert!(text.starts_with("needs 103 MiB at peak (floor 100 MiB;"), "{text}");
     assert!(line(&text, "peak of processes").starts_with("peak of processes 103 MiB 97.0 MiB "), "{text}");
     assert!(line(&text, "floor").starts_with("floor 100 MiB "), "{text}");
+}
+
+#[test]
+fn a_peak_that_memory_is_missing_from_is_a_lower_bound() {
+    let mut parts = Parts::of_runs(&[12.3]);
+    let aside = short::Aside { warnings: &[], notes: &[], record: None };
+    let mut of = |kind, missing_from_peak| {
+        let doubt = Doubt { kind, bytes: Some(64 * MIB), voids: false, missing_from_peak, sentence: "x".into() };
+        parts.runs[0].1.doubts = vec![doubt];
+        [run(&parts.view(), WIDE), short::run(&parts.view(), &aside, WIDE)]
+            .map(|text| text.lines().next().unwrap_or_default().to_string())
+    };
+    let [whole, brief] = of(DoubtKind::FilesInMemory, true);
+    assert!(whole.starts_with("needs at least 402 MiB at peak (floor at least 112 MiB;"), "{whole}");
+    assert!(brief.starts_with("peak at least 402 MiB"), "{brief}");
+    let [whole, brief] = of(DoubtKind::CachedBefore, true);
+    assert!(whole.starts_with("needs at least 402 MiB at peak (floor 112 MiB;"), "{whole}");
+    assert!(brief.starts_with("peak at least 402 MiB"), "{brief}");
+    let [whole, brief] = of(DoubtKind::BetweenBounds, false);
+    assert!(whole.starts_with("needs 402 MiB at peak (floor 112 MiB;"), "{whole}");
+    assert!(brief.starts_with("peak 402 MiB"), "{brief}");
 }
 
 #[test]

@@ -147,7 +147,13 @@ mod tests {
         let unseen = RunAccount { peak_charge_bytes: Some(MIB), floor_bytes: Some(1), ..RunAccount::default() };
         assert_eq!(lines(&unseen, None, None), ["at most 1.00 MiB", "--mem=2M holds that and 10 %"]);
         let sentence = "64.0 MiB of shared memory was there before".to_string();
-        let doubt = Doubt { kind: DoubtKind::SharedBefore, bytes: Some(64 * MIB), voids: false, sentence };
+        let doubt = Doubt {
+            kind: DoubtKind::SharedBefore,
+            bytes: Some(64 * MIB),
+            voids: false,
+            missing_from_peak: false,
+            sentence,
+        };
         let incomplete = RunAccount { doubts: vec![doubt], ..unseen };
         assert_eq!(lines(&incomplete, None, None)[1], "no --mem: 64.0 MiB of shared memory was there before");
         let tree = RunAccount { tree_max_rss_bytes: Some(MIB), ..RunAccount::default() };

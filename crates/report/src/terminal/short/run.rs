@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-use model::{DoubtKind, Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
+use model::{Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
 
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
 use crate::figures::{demand_is_least, headline, peak_figure, size, spreads, subject, uncached_step, warnings};
@@ -80,8 +80,8 @@ fn peak(observation: &Observation, account: &RunAccount) -> String {
     let Some(need) = verdict::need(account) else { return format!("{subject}peak not known") };
     let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
     let cut = account.cut_short.as_deref().filter(|_| !is_killed);
-    let went_on = account.doubts.iter().any(|doubt| doubt.kind == DoubtKind::WentOn);
-    let figure = peak_figure(verdict::need_at_least(account), need, cut.is_some() || went_on);
+    let may_be_more = cut.is_some() || verdict::peak_is_least(account);
+    let figure = peak_figure(verdict::need_at_least(account), need, may_be_more);
     let until = cut.map(|cut| format!(" until {}", printable(cut))).unwrap_or_default();
     let what = match account.limit_bytes.map(size) {
         Some(limit) if is_killed => format!("killed for want of memory under a limit of {limit}: peak {figure}"),
@@ -216,7 +216,8 @@ fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static
         return Vec::new();
     }
     let is_killed = account.oom_kills.is_some_and(|kills| kills > 0);
-    let at_least = if account.cut_short.is_some() || is_killed { "at least " } else { "" };
+    let is_least = account.cut_short.is_some() || is_killed || verdict::floor_is_least(account);
+    let at_least = if is_least { "at least " } else { "" };
     let must_fit = account.floor_bytes.map(|floor| {
         let to = verdict::floor_at_most(account).map_or(String::new(), |most| format!(" to {}", size(most)));
         ("must fit", format!("{at_least}{}{to}   cannot be reclaimed", size(floor)))
