@@ -357,7 +357,27 @@ fn a_maximum_is_not_passed_beside_shared_memory_that_page_tables_do_not_show() {
     assert_eq!(status, Some(0), "{line}");
     // Root knows how much of it there is.
     let (status, line) = check(bursar(), "100M");
-    assert!(status != Some(0) && line.contains("shared anonymous memory"), "{line}");
+    assert!(status == Some(1) && line.starts_with("failed: floor 1"), "{line}");
+}
+
+#[test]
+fn a_maximum_is_failed_by_what_is_known_beside_missing_memory() {
+    if !can_hide_cgroups() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let fill = "import os, time\nheap = bytearray(60 << 20)\nfile = os.memfd_create('filled')\nfor _ in range(60): os.write(file, bytes(1 << 20))\n\
+                time.sleep(.5)";
+    let check = |max: &str| {
+        let mut nobody = bursar_as_nobody(folder.path());
+        nobody.args(["check", "--max", max, "--", "python3", "-c", fill]);
+        let output = without_cgroups(&nobody).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (status, line) = check("100M");
+    assert!(status == Some(1) && line.starts_with("failed: floor 1"), "{line}");
+    let (status, line) = check("200M");
+    assert_eq!(status, Some(0), "{line}");
 }
 
 #[test]

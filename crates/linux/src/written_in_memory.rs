@@ -22,6 +22,8 @@ const MOST_FILES: usize = 1_000;
 pub struct InMemory {
     /// All that is known, by the name of the largest; `None`: less than 1 MiB.
     pub known: Option<Named>,
+    /// All that these files and segments take, mapped or not, bytes.
+    pub known_bytes: u64,
     /// So much more may be in shared memory that processes have mapped: they need not have its pages in their page tables, bytes.
     pub perhaps_bytes: u64,
 }
@@ -86,6 +88,7 @@ impl WrittenInMemory {
         let at_most = sum(&mapped) + at_most.iter().map(|shared| shared.bytes).sum::<u64>();
         InMemory {
             known: largest.map(|largest| Named { name: largest.name.clone(), bytes: Some(bytes) }),
+            known_bytes: sum(&unmapped) + sum(&mapped),
             perhaps_bytes: at_most.saturating_sub(shown_bytes) - beyond,
         }
     }

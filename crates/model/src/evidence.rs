@@ -95,6 +95,9 @@ pub struct Evidence {
     /// Without a cgroup: peak of the files on tmpfs and ramfs and of the memfds that the job had open, beyond what it had mapped, by
     /// the name of the largest. They are in no RSS.
     pub files_in_memory: Option<Named>,
+    /// Likewise the most that heap and these files took at the same time, at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_files_in_memory_bytes: Option<u64>,
     /// Without a cgroup: so much more than its page tables showed may the job have held in shared memory that it mapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmapped_shared_bytes: Option<u64>,
@@ -223,6 +226,7 @@ impl Evidence {
             all.hugetlb_mapped_bytes = most(all.hugetlb_mapped_bytes, part.hugetlb_mapped_bytes);
             all.files_in_memory =
                 [all.files_in_memory, part.files_in_memory].into_iter().flatten().max_by_key(|files| files.bytes);
+            all.with_files_in_memory_bytes = most(all.with_files_in_memory_bytes, part.with_files_in_memory_bytes);
             all.unmapped_shared_bytes = most(all.unmapped_shared_bytes, part.unmapped_shared_bytes);
             all.buffers = all.buffers.most(part.buffers);
             all.own_bytes = most(all.own_bytes, part.own_bytes);

@@ -83,6 +83,7 @@ pub struct Sampler {
     written_in_memory: WrittenInMemory,
     told_in_memory: Option<Receiver<(FileId, OpenFile)>>,
     files_in_memory: Option<Named>,
+    with_files_in_memory: u64,
     /// What its processes held together at most, and with shared memory that their page tables need not show.
     held_at_most: u64,
     with_unmapped: u64,
@@ -110,6 +111,8 @@ pub struct Sampled {
     pub hugetlb_mapped: Option<u64>,
     /// Without a cgroup: peak of the files in memory that the job had open and had not mapped, by the name of the largest.
     pub files_in_memory: Option<Named>,
+    /// Without a cgroup: the most that heap and files in memory took at the same time, at least.
+    pub with_files_in_memory_bytes: Option<u64>,
     /// Without a cgroup: so much more than what its page tables showed may the job have held in shared memory.
     pub unmapped_shared_bytes: Option<u64>,
     /// Likewise the most that its pipes, and sockets of which the kernel tells nothing, can have held.
@@ -136,6 +139,7 @@ impl Sampler {
             written_in_memory: WrittenInMemory::begin(),
             told_in_memory: None,
             files_in_memory: None,
+            with_files_in_memory: 0,
             held_at_most: 0,
             with_unmapped: 0,
             own_buffers: OwnBuffers::default(),
@@ -267,6 +271,7 @@ impl Sampler {
             sources,
             shared_mapped: self.shared_mapped,
             hugetlb_mapped: self.hugetlb_mapped,
+            with_files_in_memory_bytes: self.files_in_memory.as_ref().map(|_| self.with_files_in_memory),
             files_in_memory: self.files_in_memory,
             unmapped_shared_bytes: Some(self.with_unmapped - self.held_at_most).filter(|bytes| *bytes > 0),
             buffers: self.buffers,
@@ -289,6 +294,9 @@ impl Sampler {
         if bytes(&found.known) > bytes(&self.files_in_memory) {
             self.files_in_memory = found.known;
         }
+        // Shared memory of processes may be these very files.
+        let unreclaimable = sums.least.heap + sums.least.swap + sums.least.shared.max(found.known_bytes);
+        self.with_files_in_memory = self.with_files_in_memory.max(unreclaimable);
         let held = sums.most.heap + sums.most.shared + sums.rss_file.unwrap_or(0);
         self.held_at_most = self.held_at_most.max(held);
         self.with_unmapped = self.with_unmapped.max(held + found.perhaps_bytes);

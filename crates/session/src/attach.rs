@@ -89,6 +89,7 @@ pub fn follow(
         // Of processes that were there before, no count of page faults bounds what they filled.
         evidence: Evidence {
             files_in_memory: sampled.files_in_memory,
+            with_files_in_memory_bytes: sampled.with_files_in_memory_bytes,
             unmapped_shared_bytes: sampled.unmapped_shared_bytes,
             ..Evidence::default()
         },

@@ -275,6 +275,7 @@ pub fn observe(
             shared_mapped_bytes: sampled.shared_mapped,
             hugetlb_mapped_bytes: sampled.hugetlb_mapped,
             files_in_memory: sampled.files_in_memory,
+            with_files_in_memory_bytes: sampled.with_files_in_memory_bytes,
             unmapped_shared_bytes: sampled.unmapped_shared_bytes.map(|bytes| bytes.min(faulted_bytes)),
             buffers: Buffers {
                 // What the processes write may be anything.

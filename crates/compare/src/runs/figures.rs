@@ -71,7 +71,7 @@ impl Figure {
     pub fn beside_limit(self, limit: f64, run: &Observation, account: &RunAccount) -> Option<f64> {
         let seen = match self {
             Figure::Heap => heap(run, account),
-            Figure::Floor => account.floor_bytes,
+            Figure::Floor => account.floor_bytes.max(with_files_in_memory(run)),
             _ => None,
         };
         // Several processes may hold more than the largest of them.
@@ -81,7 +81,7 @@ impl Figure {
         }
         let at_least = || seen.map(|bytes| bytes as f64).filter(|bytes| *bytes > limit);
         let at_most = || account.peak_charge_bytes.map(|bytes| bytes as f64).filter(|bytes| *bytes <= limit);
-        self.of(run, account).or_else(at_least).or_else(|| seen.and_then(|_| at_most()))
+        at_least().or_else(|| self.of(run, account)).or_else(|| seen.and_then(|_| at_most()))
     }
 
     /// Whether it is a size.
@@ -153,6 +153,15 @@ fn is_known(run: &Observation, account: &RunAccount) -> bool {
         Some(_) => is_sampled,
         None => (is_sampled || account.doubts.is_empty()) && are_close(),
     }
+}
+
+/// Heap and files in memory that a run held at the same time at least, without those that were there before it: they are in no figure that is
+/// summed over processes, and cannot be reclaimed.
+fn with_files_in_memory(run: &Observation) -> Option<u64> {
+    let facts = &run.evidence;
+    let before = facts.shared_before.iter().chain(&facts.shared_opened);
+    let before: u64 = before.filter_map(|file| file.bytes).sum();
+    facts.with_files_in_memory_bytes.map(|bytes| bytes.saturating_sub(before))
 }
 
 /// The most heap at any time; what the samples missed is in the breakdown of the peak. Without what the program has given back.

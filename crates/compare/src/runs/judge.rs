@@ -176,4 +176,17 @@ mod tests {
         assert_eq!(known(&[of(81), of(82), of(83)]), Some(vec![80.0; 3]));
         assert_eq!(known(&[of(81), of(100), of(83)]), None);
     }
+
+    #[test]
+    fn a_floor_that_is_known_beside_files_in_memory_decides() {
+        let mut run = Observation::begun(0, model::RunRole::Plain, model::Target::Command, String::new(), 0);
+        let known = RunAccount { floor_bytes: Some(60), ..RunAccount::default() };
+        let floor = |run: &Observation, limit| Figure::Floor.beside_limit(limit, run, &known);
+        assert_eq!(floor(&run, 100.0), None);
+        run.evidence.with_files_in_memory_bytes = Some(120);
+        assert_eq!((floor(&run, 100.0), floor(&run, 130.0)), (Some(120.0), None));
+        let before = model::Named { name: "/dev/shm/before".into(), bytes: Some(50) };
+        run.evidence.shared_before.push(before);
+        assert_eq!(floor(&run, 100.0), None, "it was there before the run");
+    }
 }
