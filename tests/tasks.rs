@@ -51,6 +51,8 @@ fn tasks_are_summed_by_rule() {
     let first = printed.lines().next().unwrap_or_default();
     assert!(first.starts_with("4 tasks of 3 rules, 1 failed; the largest peak is "), "{printed}");
     assert!(first.ends_with(", of align"), "{printed}");
+    let note: String = printed.lines().skip_while(|line| !line.starts_with("note: ")).collect();
+    assert!(note.ends_with("align/cut.bursar is left out: it is not a bursar record"), "{printed}");
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub fn of_folders(folders: &[PathBuf]) -> Tasks {
             match of_record(&path, folder) {
                 Ok(task) => tasks.push(task),
                 Err(why) => {
-                    left_out.push(LeftOut { path: path.display().to_string(), why: format!("{why:#}") });
+                    let why = in_short(&format!("{why:#}"), &path);
+                    left_out.push(LeftOut { path: path.display().to_string(), why });
                 }
             }
         }
@@ -47,6 +48,12 @@ pub fn of_folders(folders: &[PathBuf]) -> Tasks {
     }
     let rules = by_rule.iter().map(|(rule, tasks)| summed(rule, tasks)).collect();
     Tasks { rules, total: summed("", &tasks.iter().collect::<Vec<_>>()), left_out }
+}
+
+/// An error without the file's name, which stands before it, and without advice.
+fn in_short(why: &str, path: &Path) -> String {
+    let of_file = why.strip_prefix(&format!("'{}' ", path.display()));
+    of_file.map_or(why.into(), |what| format!("it {}", what.split(';').next().unwrap_or_default()))
 }
 
 /// Records in a folder and in those within it, in order of their names. Links are not followed.
