@@ -84,6 +84,15 @@ fn without_cgroup(account: &mut RunAccount) {
     )];
 }
 
+/// A program that maps a large file.
+fn mapped_without_cgroup(account: &mut RunAccount) {
+    without_cgroup(account);
+    account.peak_breakdown.file = Some(290 * MIB);
+    account.peak_breakdown_at_least = account.peak_breakdown;
+    (account.tree_held_at_least_bytes, account.tree_held_at_most_bytes) = (Some(390 * MIB), Some(390 * MIB));
+    account.doubts.clear();
+}
+
 /// Four forks, of which nobody knows how much they share.
 fn shared_without_cgroup(account: &mut RunAccount) {
     without_cgroup(account);
@@ -296,6 +305,7 @@ fn cases() -> Vec<(&'static str, Parts, Vec<String>)> {
         ("run-under-a-limit", one_run(limited), vec![]),
         ("run-killed-for-memory", killed(), vec![]),
         ("run-without-cgroup", one_run(without_cgroup), vec![not_root.into()]),
+        ("run-without-cgroup-mapped", one_run(mapped_without_cgroup), vec![not_root.into()]),
         ("run-without-cgroup-shared", one_run(shared_without_cgroup), vec![not_root.into()]),
         ("run-without-cgroup-small", one_run(small_without_cgroup), vec![not_root.into()]),
         ("run-not-the-command", one_run(client), vec![]),

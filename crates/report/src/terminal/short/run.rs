@@ -23,6 +23,8 @@ const CLOSE_PARTS: u64 = 20;
 /// The page cache matters from this share of the peak on, and from this many bytes.
 const LEAST_CACHE_SHARE: f64 = 0.1;
 const LEAST_CACHE_BYTES: u64 = 1 << 20;
+/// Without a cgroup mapped files are all that is known of it: programs and libraries are smaller than this.
+const LEAST_MAPPED_BYTES: u64 = 16 << 20;
 
 /// RSS is worth a line where it lacks this share of the peak, and as many bytes.
 const LEAST_MISSING_SHARE: f64 = 0.1;
@@ -207,12 +209,14 @@ fn place(run: &Observation) -> String {
 
 /// What must fit, and up to where memory for the page cache pays off; nothing where the page cache is no matter.
 fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static str, String)> {
-    let charged = account.peak_charge_bytes.zip(account.peak_breakdown.file);
-    let is_charged = charged
-        .is_some_and(|(charge, file)| file >= LEAST_CACHE_BYTES && file as f64 >= charge as f64 * LEAST_CACHE_SHARE);
+    let need = verdict::need(account);
+    let least = if account.peak_charge_bytes.is_some() { LEAST_CACHE_BYTES } else { LEAST_MAPPED_BYTES };
+    let has_files = need
+        .zip(account.peak_breakdown.file)
+        .is_some_and(|(need, file)| file >= least && file as f64 >= need as f64 * LEAST_CACHE_SHARE);
     // Under a limit the curve is of what the limit left.
     let demand = account.file_demand.as_ref().filter(|_| account.limit_bytes.is_none());
-    if !is_charged && !demand.is_some_and(|demand| needs_more_than(demand, verdict::need(account))) {
+    if !has_files && !demand.is_some_and(|demand| needs_more_than(demand, need)) {
         return Vec::new();
     }
     let is_killed = account.oom_kills.is_some_and(|kills| kills > 0);
