@@ -99,6 +99,20 @@ fn memory_that_forks_share_counts_once_under_a_limit() {
 }
 
 #[test]
+fn a_command_that_was_ended_as_a_whole_reports_it() {
+    let folder = folder();
+    let script = "/usr/bin/python3 -c 'import time; heap = bytearray(150 << 20); time.sleep(.5)'; exit 0";
+    let output = emulating(folder.path(), &["run", "--limit", "100M", "--", "/bin/sh", "-c", script]).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("killed for want of memory under a limit of 100 MiB"), "{printed}");
+    assert!(
+        printed.contains("bursar ended the whole command where the kernel would have killed one of its processes"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn memory_that_forks_copy_is_in_the_answer() {
     let folder = folder();
     let script = "import os, time\nheap = bytearray(80 << 20)\nfor _ in range(4):\n if not os.fork():\n  for at in range(0, 20 << \

@@ -78,6 +78,18 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     format!("{subject}{verb} {figure} at peak{until}{aside}{doubt}")
 }
 
+/// Whether, and by whom, processes were ended for want of memory.
+pub fn ended_for_memory(observation: &Observation, account: &RunAccount) -> Option<String> {
+    let kills = account.oom_kills.filter(|kills| *kills > 0)?;
+    Some(match (observation.evidence.emulated.and(account.limit_bytes), account.processes) {
+        (Some(_), Some(1)) => "bursar ended it where the kernel would have killed it: the limit is emulated".into(),
+        (Some(_), _) => "bursar ended the whole command where the kernel would have killed one of its processes: the limit is emulated, \
+                         and the others might have gone on"
+            .into(),
+        (None, _) => format!("the kernel killed {kills} of its processes for want of memory"),
+    })
+}
+
 /// Why the figures may not be of the job, beside what the headline says.
 pub fn other_doubts(doubts: &[Doubt]) -> impl Iterator<Item = String> {
     doubt_lines(doubts).skip(1)

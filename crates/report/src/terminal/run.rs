@@ -4,7 +4,9 @@ use model::{Exit, FileDemand, Observation, ProcessRecord, RunAccount, Target};
 
 use super::Style;
 use super::table::Page;
-use crate::figures::{demand_caption, detail_lines, headline, other_doubts, scope_of, size, uncached_step, warnings};
+use crate::figures::{
+    demand_caption, detail_lines, ended_for_memory, headline, other_doubts, scope_of, size, uncached_step, warnings,
+};
 use crate::format::{bytes, count, opt_seconds, or_unknown, percent, printable, ratio, seconds};
 use crate::tables::{Tone, demand_table, memory_table, parts_table, process_table, variability_table};
 use crate::{View, demand};
@@ -72,8 +74,8 @@ fn foreword(page: &mut Page, view: &View, observation: &Observation, account: &R
     } else {
         page.paragraph(Tone::Plain, &printable(&view.command()));
     }
-    if let Some(kills @ 1..) = account.oom_kills {
-        page.paragraph(Tone::Bad, &format!("the kernel killed {kills} of its processes for want of memory"));
+    if let Some(killed) = ended_for_memory(observation, account) {
+        page.paragraph(Tone::Bad, &killed);
     }
     if let Some(demand) = &account.file_demand {
         for warning in warnings(demand, &account.doubts) {

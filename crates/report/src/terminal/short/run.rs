@@ -5,7 +5,9 @@ use std::iter::once;
 use model::{Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
 
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
-use crate::figures::{demand_is_least, headline, peak_figure, size, spreads, subject, uncached_step, warnings};
+use crate::figures::{
+    demand_is_least, ended_for_memory, headline, peak_figure, size, spreads, subject, uncached_step, warnings,
+};
 use crate::format::{count, distinct_bytes, percent, printable, seconds};
 use crate::tables::Tone;
 use crate::terminal::Style;
@@ -158,9 +160,9 @@ fn ending(observation: &Observation, account: &RunAccount) -> Vec<String> {
 
 /// What went wrong, beside doubts.
 fn problems(view: &View, whole: &Observation, account: &RunAccount) -> Vec<(Tone, String)> {
-    let kills = account.oom_kills.filter(|kills| *kills > 0 && account.limit_bytes.is_none());
-    let killed =
-        kills.map(|kills| (Tone::Bad, format!("the kernel killed {kills} of its processes for want of memory")));
+    // That the kernel killed it under a limit is in the headline.
+    let is_told = account.limit_bytes.is_some() && whole.evidence.emulated.is_none();
+    let killed = ended_for_memory(whole, account).filter(|_| !is_told).map(|killed| (Tone::Bad, killed));
     let parts = view.parts_of(whole);
     let failed: Vec<String> = parts
         .iter()
