@@ -326,7 +326,14 @@ fn shared_memory_that_page_tables_do_not_show_is_in_the_first_line() {
     let by_children = "import mmap, os, time\nshared = mmap.mmap(-1, 120 << 20)\nfor at in range(0, 120 << 20, 10 << 20):\n  \
                        pid = os.fork()\n  if not pid:\n    shared[at:at + (10 << 20)] = bytes(10 << 20)\n    os._exit(0)\n  \
                        os.waitpid(pid, 0)\ntime.sleep(.5)";
-    for script in [UNMAPPED, by_children] {
+    // As shm_open and shm_unlink leave it: no descriptor and no name.
+    let name = format!("/dev/shm/bursar-unlinked-{}", std::process::id());
+    let unlinked = UNMAPPED.replace("mmap.mmap(-1, 120 << 20)", "mmap.mmap(file, 120 << 20); os.closerange(3, 64)").replacen(
+        "import mmap, time",
+        &format!("import mmap, os, time\nfile = os.open('{name}', os.O_RDWR | os.O_CREAT)\nos.ftruncate(file, 120 << 20); os.unlink('{name}')"),
+        1,
+    );
+    for script in [UNMAPPED, by_children, &unlinked] {
         let json = run(script);
         let doubt = json["doubts"].as_array().unwrap().iter().find(|doubt| doubt["kind"] == "not-counted");
         let bytes = doubt.and_then(|doubt| doubt["bytes"].as_u64()).unwrap_or(0);

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use rustix::fs::{AtFlags, CWD, FileType, MemfdFlags, StatxFlags, fstat, makedev, memfd_create, statx};
+use rustix::fs::{AtFlags, CWD, FileType, MemfdFlags, StatxFlags, fstat, major, makedev, memfd_create, minor, statx};
 
 use crate::holders::FileId;
 use crate::mounts;
@@ -42,14 +42,14 @@ impl OpenFile {
     }
 }
 
-/// Shared memory without a path that processes have mapped and none has open: shared anonymous memory, and memfds that were closed.
+/// Shared memory that processes have mapped and none has open: shared anonymous memory, memfds and files on tmpfs that were closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedShared {
-    /// `shared anonymous memory`, or `/memfd:NAME`.
+    /// `shared anonymous memory`, `/memfd:NAME`, or a path.
     pub name: String,
     /// Memory and swap that it takes, bytes; or the length that is mapped.
     pub bytes: u64,
-    /// Whether it is known what it takes: with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+    /// Whether it is known what it takes: of a path, and with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
     pub is_known: bool,
 }
 
@@ -70,12 +70,15 @@ pub struct OpenInMemory {
 pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> OpenInMemory {
     let mut found = OpenInMemory::default();
     let mut mapped: BTreeMap<FileId, Vec<Range<u64>>> = BTreeMap::new();
-    let mut links: BTreeMap<FileId, (String, PathBuf)> = BTreeMap::new();
+    let mut links: BTreeMap<FileId, (String, [PathBuf; 2])> = BTreeMap::new();
     for pid in pids {
         let dir = format!("/proc/{pid}");
         let mut own = OpenInMemory::default();
         let text = fs::read(format!("{dir}/mountinfo")).unwrap_or_default();
-        let devices = mounts::in_memory(&mounts::parse(&text));
+        let mut mounts = mounts::parse(&text);
+        // Their pages are counted apart.
+        mounts.retain(|mount| mount.kind != "hugetlbfs");
+        let devices = mounts::in_memory(&mounts);
         for entry in fs::read_dir(format!("{dir}/fd")).into_iter().flatten().flatten() {
             own.add(pid, &entry.path(), &devices);
         }
@@ -92,13 +95,15 @@ pub fn open_in_memory(pids: impl Iterator<Item = i32>) -> OpenInMemory {
         for (id, range) in maps.lines().filter_map(mapped_range) {
             mapped.entry(id).or_default().push(range);
         }
-        for (id, name, addresses) in maps.lines().filter_map(mapped_shared) {
-            let link = || (name.to_string(), Path::new(&dir).join("map_files").join(addresses));
-            links.entry(id).or_insert_with(link);
+        for (id, name, addresses) in maps.lines().filter_map(|line| mapped_shared(line, &devices)) {
+            let link = Path::new(&dir).join("map_files").join(addresses);
+            let paths = || (name.to_string(), [link, PathBuf::from(format!("{dir}/root{name}"))]);
+            links.entry(id).or_insert_with(paths);
         }
     }
-    for (id, (name, link)) in links.into_iter().filter(|(id, _)| !found.files.contains_key(id)) {
-        let facts = fs::metadata(link).ok().filter(|facts| facts.dev() == id.device && facts.ino() == id.inode);
+    for (id, (name, paths)) in links.into_iter().filter(|(id, _)| !found.files.contains_key(id)) {
+        let mut facts = paths.iter().filter_map(|path| fs::metadata(path).ok());
+        let facts = facts.find(|facts| facts.dev() == id.device && facts.ino() == id.inode);
         let taken = facts.map(|facts| facts.blocks() * BLOCK_BYTES);
         let bytes = taken.unwrap_or_else(|| length(mapped.remove(&id).unwrap_or_default()));
         found.mapped_shared.insert(id, MappedShared { name, bytes, is_known: taken.is_some() });
@@ -153,19 +158,21 @@ fn mapped_range(line: &str) -> Option<(FileId, Range<u64>)> {
     Some((FileId { device, inode }, offset..offset.checked_add(bytes)?))
 }
 
-/// The name and the addresses of a line of `/proc/PID/maps`, if it maps shared memory that has no path.
-fn mapped_shared(line: &str) -> Option<(FileId, &str, &str)> {
-    let at = line.find('/')?;
-    let name = match &line[at..] {
-        ANONYMOUS_NAME => "shared anonymous memory",
-        // bursar's own is counted apart.
-        name if name.starts_with("/memfd:") && !name.starts_with("/memfd:bursar") => name,
-        _ => return None,
-    };
+/// The name and the addresses of a line of `/proc/PID/maps`, if it maps shared anonymous memory, a memfd, or a file on one of these
+/// `devices` to write to.
+fn mapped_shared<'a>(line: &'a str, devices: &HashSet<u32>) -> Option<(FileId, &'a str, &'a str)> {
+    let name = &line[line.find('/')?..];
     let mut fields = line.split_ascii_whitespace();
     let (addresses, rights) = (fields.next()?, fields.next()?);
-    let (id, _) = mapped_range(line).filter(|(id, _)| Some(id.device) == *ANONYMOUS)?;
-    rights.ends_with('s').then_some((id, name, addresses))
+    let (id, _) = mapped_range(line).filter(|_| rights.ends_with('s'))?;
+    if Some(id.device) != *ANONYMOUS {
+        let device = major(id.device) << 20 | minor(id.device);
+        return (devices.contains(&device) && rights.contains('w')).then_some((id, name, addresses));
+    }
+    // bursar's own is counted apart, and so are System V segments.
+    let is_counted = name.starts_with("/memfd:bursar") || name.starts_with("/SYSV");
+    let name = if name == ANONYMOUS_NAME { "shared anonymous memory" } else { name };
+    (!is_counted).then_some((id, name, addresses))
 }
 
 /// Bytes in the union of these ranges.

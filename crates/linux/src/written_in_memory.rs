@@ -67,6 +67,9 @@ impl WrittenInMemory {
             file.mapped_bytes = if mapped.contains(id) { file.bytes } else { 0 };
             bytes.is_some()
         });
+        // A file that was closed and has its name is known.
+        let shared = shared.into_iter().filter(|(id, _)| !self.files.contains_key(id)).map(|(_, shared)| shared);
+        let (known, at_most): (Vec<_>, Vec<_>) = shared.partition(|shared| shared.is_known);
         for (id, file) in found {
             if self.files.len() < MOST_FILES || self.files.contains_key(&id) {
                 self.files.insert(id, file);
@@ -75,7 +78,6 @@ impl WrittenInMemory {
         self.pids.extend(pids);
         let segments = segments_made(&self.pids, &self.segments_before);
         let segments: Vec<OpenFile> = segments.into_iter().map(of_segment).collect();
-        let (known, at_most): (Vec<_>, Vec<_>) = shared.into_values().partition(|shared| shared.is_known);
         let known = known.into_iter().map(|shared| of_segment((shared.name, shared.bytes, true)));
         let known: Vec<OpenFile> = known.collect();
         let all = self.files.values().chain(&segments).chain(&known);
