@@ -362,6 +362,11 @@ fn a_maximum_is_not_passed_beside_shared_memory_that_page_tables_do_not_show() {
     assert!(status == Some(2) && line.contains("of shared memory may be missing"), "{line}");
     let (status, line) = check(bursar_as_nobody(folder.path()), "300M");
     assert_eq!(status, Some(0), "{line}");
+    let mut beside = bursar_as_nobody(folder.path());
+    beside.args(["check", "--max", "300M", "--", "sh", "-c", &format!("python3 -c '{UNMAPPED}'; true")]);
+    let output = without_cgroups(&beside).output().unwrap();
+    let line = String::from_utf8_lossy(&output.stdout);
+    assert!(line.starts_with("passed: its processes held at most 1"), "with what is missing: {line}");
     // Root knows how much of it there is.
     let (status, line) = check(bursar(), "100M");
     assert!(status == Some(1) && line.starts_with("failed: floor 1"), "{line}");

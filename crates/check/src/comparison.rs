@@ -1,6 +1,6 @@
 //! What the runs of a check are compared with, and what comes of it.
 
-use compare::runs::{Checked, Figure, Judge, Unknown, undecided, values};
+use compare::runs::{Checked, Figure, Judge, Unknown, missing_at_most, undecided, values};
 use history::comparable::differences;
 use history::measured::Set;
 use model::{Bytes, DoubtKind, Header, Observation, RunAccount};
@@ -42,10 +42,12 @@ fn held_around(max: Bytes, account: &RunAccount) -> Option<String> {
     bounds.or_else(of_floor).filter(|_| account.peak_charge_bytes.is_none())
 }
 
-/// What several processes held together at most, bytes, where that is clearly more than what the largest had and no cgroup counted it.
-fn held_by_several(account: &RunAccount) -> Option<u64> {
+/// What several processes held together at most, bytes, with memory that is missing from their figures, where that is clearly more than
+/// what the largest had and no cgroup counted it.
+fn held_by_several(run: &Observation, account: &RunAccount) -> Option<u64> {
     let largest = account.app_max_rss_bytes.filter(|_| account.peak_charge_bytes.is_none())?;
-    account.tree_held_at_most_bytes.filter(|most| *most > largest / 20 * 21)
+    let most = account.tree_held_at_most_bytes?.saturating_add(missing_at_most(run, account));
+    Some(most).filter(|most| *most > largest / 20 * 21)
 }
 
 impl<'a> Comparison<'a> {
@@ -138,7 +140,8 @@ impl<'a> Comparison<'a> {
                 notes.push(note);
             }
         }
-        let together = self.max.and_then(|_| runs.iter().filter_map(|(_, account)| held_by_several(account)).max());
+        let together =
+            self.max.and_then(|_| runs.iter().filter_map(|(run, account)| held_by_several(run, account)).max());
         Answer {
             command: header.command.clone(),
             checked: self.checked,

@@ -6,4 +6,4 @@ mod missing;
 
 pub use figures::Figure;
 pub use judge::{Checked, Judge, Unknown, values};
-pub use missing::undecided;
+pub use missing::{missing_at_most, undecided};

@@ -37,6 +37,11 @@ fn above_maximum(checked: &Checked, run: &Observation, account: &RunAccount) -> 
     })
 }
 
+/// The most that is missing from what the processes of a run held together, bytes.
+pub fn missing_at_most(run: &Observation, account: &RunAccount) -> u64 {
+    account.doubts.iter().filter(|doubt| doubt.missing_from_peak).filter_map(|doubt| at_most(doubt, run)).sum()
+}
+
 /// The most that a doubt says is missing. Of files in memory samples saw a part; no more is in them than was read and written there.
 fn at_most(doubt: &Doubt, run: &Observation) -> Option<u64> {
     let missing = doubt.missing_bytes()?;
