@@ -366,7 +366,9 @@ fn a_maximum_is_not_passed_beside_shared_memory_that_page_tables_do_not_show() {
     beside.args(["check", "--max", "300M", "--", "sh", "-c", &format!("python3 -c '{UNMAPPED}'; true")]);
     let output = without_cgroups(&beside).output().unwrap();
     let line = String::from_utf8_lossy(&output.stdout);
-    assert!(line.starts_with("passed: its processes held at most 1"), "with what is missing: {line}");
+    // Where samples saw enough of it, the floor decides.
+    let is_floor = line.starts_with("passed: floor 1");
+    assert!(is_floor || line.starts_with("passed: its processes held at most 1"), "with what is missing: {line}");
     // Root knows how much of it there is.
     let (status, line) = check(bursar(), "100M");
     assert!(status == Some(1) && line.starts_with("failed: floor 1"), "{line}");
@@ -424,10 +426,7 @@ fn check_counts_unsampled_processes() {
     assert!(status == Some(0) && line.starts_with("passed: floor 5"), "{line}");
     let two = "python3 -c 'bytearray(50 << 20)' & python3 -c 'bytearray(50 << 20)' & wait";
     let (status, line) = check("90M", two);
-    assert!(
-        status == Some(1) || (status == Some(2) && line.contains("together, and the maximum is 90.0 MiB")),
-        "{line}"
-    );
+    assert!(status == Some(1) || (status == Some(2) && line.contains(", and the maximum is 90.0 MiB")), "{line}");
 }
 
 #[test]
