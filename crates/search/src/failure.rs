@@ -40,6 +40,8 @@ pub struct Failure {
     /// Its number, from 1, and how many of those before succeeded.
     run: usize,
     succeeded: usize,
+    /// Whether the run before was killed or stopped under its limit, so that it could not clean up.
+    is_after_a_killed_run: bool,
     /// The `--timeout` that ended it.
     timeout: Option<Duration>,
 }
@@ -58,14 +60,24 @@ impl Failure {
             _ => Status::of(observation.exit_status().unwrap_or(1)),
         };
         let succeeded = before.iter().filter(|run| run.exit == Exit::Status(0)).count();
+        let was_killed = |run: &Observation| {
+            run.kept.oom_kills.is_some_and(|kills| kills > 0)
+                || matches!(run.exit, Exit::Signal(_) | Exit::StoppedEarly)
+        };
         Failure {
             status,
             errors,
             limit_bytes,
             run: before.len() + 1,
             succeeded,
+            is_after_a_killed_run: before.last().is_some_and(was_killed),
             timeout: timeout.filter(|_| observation.exit == Exit::TimedOut),
         }
+    }
+
+    /// The number of the run in its record, from 0.
+    pub fn number(&self) -> u32 {
+        self.run as u32 - 1
     }
 
     /// Whether it would have gone on.
@@ -101,8 +113,14 @@ impl Failure {
                 report::seconds(timeout.as_secs_f64())
             );
         }
-        let prepare =
-            "If it finds what an earlier run left behind, remove that before each run: --prepare 'rm -rf OUT'";
+        let prepare = match self.is_after_a_killed_run {
+            true => format!(
+                "Run {} was killed at its limit, and may have left something behind. Remove that before each run: --prepare 'rm -rf OUT'",
+                self.run - 1
+            ),
+            false => "If it finds what an earlier run left behind, remove that before each run: --prepare 'rm -rf OUT'"
+                .into(),
+        };
         match (self.limit_bytes, self.succeeded, self.run) {
             (Some(limit), ..) => format!(
                 "run {} failed under its limit of {} ({how}, its error is above) without a sign of want of memory, and the next run \
@@ -132,6 +150,7 @@ mod tests {
             limit_bytes: Some(1 << 20),
             run: 3,
             succeeded: 2,
+            is_after_a_killed_run: false,
             timeout: None,
         }
     }

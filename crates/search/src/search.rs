@@ -159,18 +159,33 @@ impl<'a, E: Executor> Search<'a, E> {
             let step = budget::next(&self.settings, &self.seen);
             let ended = match step {
                 Step::Done(answer) => Some(Ended::Answered(answer)),
-                Step::Reference { compared, why } => self.reference(compared, why)?,
+                Step::Reference { compared: true, why } => {
+                    let ended = self.reference(true, why)?;
+                    self.without_comparison_if_failed(ended)
+                }
+                Step::Reference { compared: false, why } => self.reference(false, why)?,
                 Step::Trial { limit_bytes, predicted_ratio, why, .. } => {
                     self.trial(None, limit_bytes, predicted_ratio, why)?
                 }
                 Step::Method { method, limit_bytes, predicted_ratio, why, .. } => {
-                    self.trial(Some(method), limit_bytes, predicted_ratio, why)?
+                    let ended = self.trial(Some(method), limit_bytes, predicted_ratio, why)?;
+                    self.without_comparison_if_failed(ended)
                 }
             };
             if let Some(ended) = ended {
                 return Ok(ended);
             }
         }
+    }
+
+    /// The comparison comes after the search: if one of its runs fails for another reason than its limit, the answer is known already, and
+    /// the comparison alone ends.
+    fn without_comparison_if_failed(&mut self, ended: Option<Ended>) -> Option<Ended> {
+        let Some(Ended::Fails(failure)) = ended else { return ended };
+        self.settings.compare = false;
+        self.seen.trials.retain(|trial| trial.run != failure.number());
+        self.record.notes.push(format!("The comparison with other methods ended early: {}.", failure.sentence()));
+        None
     }
 
     /// One run without a limit.

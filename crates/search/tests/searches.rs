@@ -26,6 +26,8 @@ struct Program {
     /// It ends so, without a word of memory, from this run on (from 0), under a limit of `fails_below` at most.
     fails: Option<(u32, i32)>,
     fails_below: u64,
+    /// Runs of the comparison are killed and leave a lock, with which every later run fails.
+    leaves_a_lock: bool,
     /// Somebody presses Ctrl-C in this run.
     interrupted_in: Option<u32>,
 }
@@ -41,6 +43,7 @@ impl Program {
             seconds: 10.0,
             fails: None,
             fails_below: u64::MAX,
+            leaves_a_lock: false,
             interrupted_in: None,
         }
     }
@@ -65,6 +68,7 @@ impl Program {
 struct Simulated {
     program: Program,
     orders: Rc<RefCell<Vec<Order>>>,
+    is_locked: bool,
     signal: Option<i32>,
 }
 
@@ -96,6 +100,11 @@ impl Executor for Simulated {
         let mut errors = String::new();
         if self.program.interrupted_in == Some(order.run) {
             (self.signal, run.exit) = (Some(2), Exit::Signal(2));
+        } else if self.is_locked {
+            (run.exit, run.wall_seconds, errors) = (Exit::Status(3), 1.0, "locked\n".into());
+        } else if program.leaves_a_lock && order.role == RunRole::Method && order.limit_bytes.is_some() {
+            self.is_locked = true;
+            (run.exit, run.wall_seconds, run.kept.oom_kills) = (Exit::Signal(9), 1.0, Some(1));
         } else if limit < program.heap {
             (run.exit, run.wall_seconds, run.kept.oom_kills) = (Exit::Signal(9), 1.0, Some(1));
         } else if let Some((_, status)) =
@@ -131,7 +140,12 @@ impl Executor for Simulated {
             series(names::CPU, Unit::Seconds, [(0.0, 0.0), (end / 2.0, cpu / 2.0), (end, cpu)]),
             series(names::IO_DELAY, Unit::Seconds, [(0.0, 0.0), (end / 2.0, stalled / 2.0), (end, stalled)]),
         ];
-        run.rusage = Some(Rusage { user_seconds: cpu, max_rss_bytes: program.heap, ..Rusage::default() });
+        if program.leaves_a_lock {
+            run.series.push(series(names::TREE_RSS, Unit::Bytes, at(program.heap)));
+        }
+        // Of two processes the comparison tries two limits.
+        let max_rss_bytes = if program.leaves_a_lock { program.heap / 2 } else { program.heap };
+        run.rusage = Some(Rusage { user_seconds: cpu, max_rss_bytes, ..Rusage::default() });
         run.kept = KeptPeaks { charge_bytes: Some(program.heap + cached), ..run.kept };
         run.file_demand = order.limit_bytes.is_none().then(|| program.demand());
         // Its end is the search's to record.
@@ -192,7 +206,7 @@ fn options(record: &Path) -> Options {
 /// A search, and the runs that were asked for.
 fn search(options: &Options, program: Program, old: Option<(Resumable, Record)>) -> (Found, Vec<Order>) {
     let orders = Rc::<RefCell<Vec<Order>>>::default();
-    let executor = Simulated { program, orders: Rc::clone(&orders), signal: None };
+    let executor = Simulated { program, orders: Rc::clone(&orders), is_locked: false, signal: None };
     let header = Header {
         options: search::resume::saved(options, &Default::default()),
         ..session::bench::header(model::RecordKind::Budget, &options.command)
@@ -286,6 +300,21 @@ fn a_command_that_cannot_be_run_twice_ends_the_search() {
     // The second run may have had a limit: then one without decides whether the limit was the reason.
     let last = orders.last().unwrap();
     assert_eq!((last.limit_bytes, orders.len() <= 3), (None, true));
+}
+
+#[test]
+fn a_failure_in_the_comparison_leaves_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program { leaves_a_lock: true, ..Program::new() };
+    let options = Options { runs: Some(3), ..options(&folder.path().join("x.bursar")) };
+    let (found, orders) = search(&options, program, None);
+    let found = answered(found);
+    let compared = orders.iter().filter(|order| order.role == RunRole::Method);
+    assert_eq!(compared.count(), 2, "the second failed for a lock that the first left");
+    assert!(found.report.answer.budget_bytes.unwrap() >= 120 * MIB, "{:?}", found.report.answer);
+    let note = found.notes.iter().find(|note| note.contains("comparison")).unwrap();
+    assert!(note.contains("was killed at its limit, and may have left something behind"), "{note}");
+    assert!(note.contains("--prepare"), "{note}");
 }
 
 #[test]
