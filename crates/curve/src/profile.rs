@@ -51,6 +51,12 @@ pub enum PartOf {
 /// Why a reference cannot be assigned to a part.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum ProfileError {
+    /// Windows need an order of time.
+    #[error(
+        "more than half of the references are earlier than the window that the trace had come to: it is not in order of time, so it \
+         cannot be cut into windows. Sort it by time"
+    )]
+    NotInOrder,
     /// Windows need times.
     #[error("this trace has no times, so it cannot be cut into windows")]
     NoTimes,
@@ -126,7 +132,7 @@ impl<I: OfRecord + 'static> Profile<I> {
         self.whole.push(item);
         match (&mut self.windows, self.settings.parts) {
             (Some(windows), _) => {
-                return Ok(windows.push(record.seconds.ok_or(ProfileError::NoTimes)?, item));
+                return windows.push(record.seconds.ok_or(ProfileError::NoTimes)?, item);
             }
             (None, Parts::Tenants) => {
                 let tenant = record.tenant.ok_or(ProfileError::NoTenants)? as usize;
@@ -185,6 +191,9 @@ impl<I: OfRecord + 'static> Profile<I> {
             .for_each(Batched::restart);
     }
 }
+
+/// Late references from which on their share is judged.
+const LATE_BEFORE_JUDGED: u64 = 100;
 
 /// An engine with a buffer for references.
 struct Batched<I: Item> {
@@ -245,25 +254,34 @@ struct Windows<I: Item> {
     seconds: f64,
     /// Start of the current window; none before the first reference.
     from: Option<f64>,
+    references: u64,
+    /// References that are earlier than the current window.
+    late: u64,
 }
 
 impl<I: Item + 'static> Windows<I> {
     fn new(engine: EngineKind, seconds: f64) -> Windows<I> {
-        Windows { engine: Batched::new(engine, engine.batch()), seconds, from: None }
+        Windows { engine: Batched::new(engine, engine.batch()), seconds, from: None, references: 0, late: 0 }
     }
 
-    /// A reference with an earlier time counts in the current window.
-    fn push(&mut self, time: f64, item: I) -> Option<Part> {
+    /// A reference with an earlier time counts in the current window: traces of several threads are in order but for a few.
+    fn push(&mut self, time: f64, item: I) -> Result<Option<Part>, ProfileError> {
         let from = *self.from.get_or_insert(time);
+        self.references += 1;
+        self.late += u64::from(time < from);
+        if self.late > LATE_BEFORE_JUDGED && 2 * self.late > self.references {
+            return Err(ProfileError::NotInOrder);
+        }
         let ended = if time >= from + self.seconds {
             let ended = self.close();
-            self.from = Some(from + ((time - from) / self.seconds).floor() * self.seconds);
+            // At least one window further, whatever rounding makes of the quotient.
+            self.from = Some(from + ((time - from) / self.seconds).floor().max(1.0) * self.seconds);
             ended
         } else {
             None
         };
         self.engine.push(item);
-        ended
+        Ok(ended)
     }
 
     /// Ends the current window, if it has any reference.
@@ -287,6 +305,27 @@ mod tests {
 
     fn settings(warm_up: u64, parts: Parts) -> Settings {
         Settings { engine: EngineKind::Exact, warm_up, parts }
+    }
+
+    #[test]
+    fn rounding_never_gives_two_windows_of_one_start() {
+        for (step, seconds) in [(0.1, 10.0), (0.01, 1.0), (0.3, 3.0)] {
+            let mut profile = Profile::<u64>::new(settings(0, Parts::Windows(seconds)));
+            let mut windows = Vec::new();
+            for i in 0..3000u64 {
+                windows.extend(profile.reference(&record(i % 10, Some(step * (i + 1) as f64), None)).unwrap());
+            }
+            let from = |part: &Part| if let PartOf::Window(from, _) = part.of { from } else { f64::NAN };
+            assert!(windows.windows(2).all(|pair| from(&pair[0]) < from(&pair[1])), "{step} {seconds}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_runs_backwards_is_not_cut_into_windows() {
+        let mut profile = Profile::<u64>::new(settings(0, Parts::Windows(60.0)));
+        let refused =
+            (0..3600u64).find_map(|i| profile.reference(&record(i % 10, Some(3600.0 - i as f64), None)).err());
+        assert_eq!(refused, Some(ProfileError::NotInOrder));
     }
 
     #[test]
