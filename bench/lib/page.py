@@ -15,7 +15,7 @@ shared hardware, so speeds differ between dates; these hosts also page out memor
 """
 
 # As `bursar --help` lists them.
-COMMANDS = ["run", "watch", "attribute", "faults", "budget", "predict", "provision", "advise", "balance", "curve", "serve"]
+COMMANDS = ["run", "watch", "attribute", "faults", "budget", "predict", "check", "provision", "advise", "balance", "curve", "serve"]
 
 
 def order(name):
