@@ -4,7 +4,7 @@ use model::{Bytes, Doubt, DoubtKind, EmulatedLimit, Evidence, FileDemand, Header
 
 use crate::clients::{self, Use};
 use crate::moment::peak;
-use crate::{held, is_attached, peaks, shares_cgroup};
+use crate::{held, is_attached, peaks, sampled_charge, shares_cgroup};
 
 /// What is smaller is never a reason to doubt: the C library, a shell.
 const LEAST_BYTES: u64 = 2 << 20;
@@ -125,8 +125,9 @@ fn largest_rss(run: &Observation) -> Option<u64> {
     peaks::app_max_rss(run).max(recorded)
 }
 
+/// `None`, too, where samples missed a part of it.
 fn charge(run: &Observation) -> Option<u64> {
-    run.kept.charge_bytes.max(peak(run, names::CHARGE))
+    run.kept.charge_bytes.max(peak(run, names::CHARGE)).filter(|_| !sampled_charge::is_incomplete(run))
 }
 
 /// Whether a sample saw the largest process at its peak. Samples that did not, did not see what was charged then either.
@@ -282,13 +283,18 @@ fn cached_before(run: &Observation, need: u64, shared: Option<u64>) -> Option<Do
         Some(_) => 0,
     };
     let rss = largest_rss(run);
-    let Some(demand) = &run.file_demand else {
+    // References that processes report do not show what was cached before.
+    let foreign = run.file_demand.as_ref().and_then(|demand| demand.foreign.first());
+    let Some(largest) = foreign else {
         let is_charge_known = run.kept.charge_bytes.is_some() || is_sampled(run, rss.unwrap_or(0));
         let held = held::of_tree(run, rss).map(|held| held.least);
-        return mapped_before(run, need, if is_charge_known { beyond(held.max(rss)) } else { 0 });
+        let is_traced = run.file_demand.is_some() && !shares_cgroup(run);
+        return mapped_before(run, need, if is_charge_known && !is_traced { beyond(held.max(rss)) } else { 0 });
     };
     let bytes = seen_cached_before(run).max(beyond(rss));
-    let largest = demand.foreign.first().filter(|_| matters(bytes, need))?;
+    if !matters(bytes, need) {
+        return None;
+    }
     let name = largest.path.clone().unwrap_or_else(|| format!("inode {}", largest.inode));
     let sentence = format!(
         "{} of the files that it read or mapped was in the page cache before and is charged elsewhere: it is missing from that \

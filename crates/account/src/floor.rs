@@ -4,7 +4,7 @@ use model::{Breakdown, DemandPoint, FileDemand, Header, Observation, STOCKS_BYTE
 
 use crate::moment::{Moment, peak};
 use crate::tree::Tree;
-use crate::{is_attached, peaks, shares_cgroup, told};
+use crate::{is_attached, peaks, sampled_charge, shares_cgroup, told};
 
 /// A floor and what it was made of.
 #[derive(Debug, Default)]
@@ -34,7 +34,13 @@ pub fn floor(run: &Observation, tree: Option<&Tree>, header: &Header, notes: &mu
     }
     say_that_swap_helps(header, moment.get(names::SWAP), notes);
     let breakdown = unreclaimable(&moment).filter(|_| sampled >= unsampled).map(|held| held.breakdown());
-    Floor { least: Some(sampled.max(unsampled)), most: None, breakdown: breakdown.unwrap_or_default() }
+    let least = sampled.max(unsampled);
+    let most = sampled.saturating_add(sampled_charge::missed(run));
+    Floor {
+        least: Some(least),
+        most: Some(most).filter(|most| *most > least && sampled_charge::is_incomplete(run)),
+        breakdown: breakdown.unwrap_or_default(),
+    }
 }
 
 /// What no sample saw is taken for heap.

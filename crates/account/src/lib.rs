@@ -14,6 +14,7 @@ mod held_together;
 mod methods;
 mod moment;
 mod peaks;
+mod sampled_charge;
 mod together;
 mod told;
 mod totals;
@@ -33,7 +34,8 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let mut notes = run.notes.clone();
     let tree = tree::Tree::of(run);
     let mut charge = peaks::charge(run, tree.as_ref(), &mut notes);
-    if tree.is_none() && run.kept.charge_bytes.is_none() && floor::not_sampled(run).is_some() {
+    let is_unsampled = tree.is_none() && run.kept.charge_bytes.is_none() && floor::not_sampled(run).is_some();
+    if is_unsampled || sampled_charge::is_incomplete(run) {
         // What the samples missed of a process they missed of the charge.
         charge = Default::default();
     }

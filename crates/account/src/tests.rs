@@ -11,7 +11,7 @@ use crate::{account, evidence, heap_together, method_memory, stall_seconds, unre
 
 const SECOND: u64 = 1_000_000_000;
 
-fn header(swap: &str) -> Header {
+pub(crate) fn header(swap: &str) -> Header {
     Header {
         kind: RecordKind::Run,
         bursar_version: "0.1.0".into(),

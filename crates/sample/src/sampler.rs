@@ -177,7 +177,7 @@ impl Sampler {
         self.hugetlb_mapped = self.hugetlb_mapped.max(sums.largest_hugetlb);
         let read = self.scope.cgroup().and_then(|group| Some((group.clone(), group.memory().ok()?)));
         let group = read.map(|(group, state)| (group, self.without_own(state)));
-        if group.is_none() {
+        if !matches!(self.scope, Scope::Cgroup(_)) {
             self.look_at_descriptors(&pids, &sums);
         }
         // The first row is the begin, however long the preparation took: times never go back at `begin`.
