@@ -18,7 +18,7 @@ pub fn short(run: &Observation, header: &Header) -> Option<String> {
         return None;
     }
     if let Some(kills @ 1..) = run.kept.oom_kills.filter(|_| run.limit_bytes.is_none()) {
-        return Some(format!("the kernel killed {kills} of its processes for want of memory"));
+        return Some(format!("the kernel killed {kills} of its processes for lack of memory"));
     }
     match run.exit {
         Exit::TimedOut => Some("the time-out ended it".into()),

@@ -824,7 +824,7 @@ fn a_command_is_cut_short_where_its_processes_show_it_and_not_by_its_status_alon
 
     let mut starved = run(&[]);
     starved.kept.oom_kills = Some(2);
-    is(account(&starved, &header("")).cut_short, "the kernel killed 2 of its processes for want of memory");
+    is(account(&starved, &header("")).cut_short, "the kernel killed 2 of its processes for lack of memory");
     let mut interrupted = run(&[]);
     interrupted.exit = Exit::Status(130);
     interrupted.evidence.interrupted = true;

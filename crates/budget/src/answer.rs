@@ -82,26 +82,26 @@ fn found(a: &Analysis, tried: &[Tried], bracket: &Bracket, pass: u64, margin: u6
     let pass = match bracket.passed {
         Some(passed) if passed == pass && is_slow(tried, pass) => {
             format!(
-                "At {} it was slower than allowed, but what it read again, its CPU time and its waiting do not say that memory was the reason",
+                "At {} it was slower than allowed, but the bytes read again, its CPU time and its I/O delay do not show that memory was the reason",
                 Bytes(pass)
             )
         }
         Some(passed) if passed == pass && pass > 0 => format!("At {} it kept within the slow-down", Bytes(pass)),
-        _ if pass == 0 => "What it used without a limit is too little to be measured".into(),
+        _ if pass == 0 => "Its memory without a limit is too small to be measured".into(),
         _ => format!("Without a limit it never used more than {}", Bytes(pass)),
     };
     let failed = tried.iter().find(|t| Some(t.limit) == bracket.failed && bracket.failed == bracket.fail);
     let fail = match (failed, bracket.fail) {
         (Some(t), _) => format!("; at {} it {}", Bytes(t.limit), happened(t.worst)),
-        (None, Some(fail)) => format!("; below {} what it cannot give back would not fit", Bytes(fail)),
+        (None, Some(fail)) => format!("; below {} the memory that cannot be reclaimed does not fit", Bytes(fail)),
         (None, None) => String::new(),
     };
     let spread = peaks(a.evidence).filter(|_| !a.settings.sizes_itself).map_or(String::new(), |(spread, runs)| {
         let stddev = Bytes(spread.stddev as u64);
-        format!(" (what it cannot give back has a standard deviation of {stddev} over {runs} runs)")
+        format!(" (the memory that cannot be reclaimed has a standard deviation of {stddev} over {runs} runs)")
     });
     let by_memory = match a.memory_is_conclusive && !a.resolves_slow_down {
-        true => " Run times vary too much to decide; CPU time, I/O delay and refaults do.",
+        true => " Run times vary too much, so CPU time, I/O delay and refaults decide.",
         false => "",
     };
     let added = match margin {
@@ -118,6 +118,9 @@ fn left_out(a: &Analysis, limit: u64) -> Vec<f64> {
     ratios.filter(|ratio| *ratio > 1.0 + a.settings.slowdown).collect()
 }
 
+/// Runs that --runs accepts, at most.
+const MAX_RUNS: u64 = 50;
+
 fn is_slow(tried: &[Tried], limit: u64) -> bool {
     tried.iter().any(|t| t.limit == limit && t.slow)
 }
@@ -125,7 +128,7 @@ fn is_slow(tried: &[Tried], limit: u64) -> bool {
 fn happened(worst: Outcome) -> &'static str {
     match worst {
         Outcome::Ok | Outcome::TooSlow => "was too slow",
-        Outcome::Oom => "was killed for want of memory",
+        Outcome::Oom => "was killed for lack of memory",
         Outcome::Timeout => "did not end before the time-out",
         Outcome::Failed => "failed",
     }
@@ -142,17 +145,15 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     });
     let mut doubts: Vec<String> = contradiction.into_iter().chain(cut_short).collect();
     if !is_close(bracket) {
-        doubts.push("less may be enough: no limit close below is known to be too little".into());
+        doubts.push("less may be enough: no slightly smaller limit is known to be too small".into());
     }
     let is_decided = a.memory_is_conclusive || a.margin_is_conclusive;
     if !a.resolves_slow_down && !is_decided {
+        let noise = format!("so few runs cannot tell a slow-down of {:.0} % from noise", a.settings.slowdown * 100.0);
         doubts.push(match a.references_needed() {
-            Some(runs) => format!(
-                "a slow-down of {:.0} % cannot be told from noise by so few runs; it would take about {runs} (--runs {runs}) \
-                 or a quieter machine",
-                a.settings.slowdown * 100.0,
-            ),
-            None => "one run does not show how much its run time varies (--runs 2)".into(),
+            Some(runs) if runs <= MAX_RUNS => format!("{noise}: use --runs {runs}, or a quieter machine"),
+            Some(_) => format!("{noise}: use a quieter machine"),
+            None => "one run does not show how much the run time varies (use --runs 2)".into(),
         });
     }
     if let Some((least, most)) = erratic_references(a).filter(|_| a.resolves_slow_down || is_decided) {
@@ -161,13 +162,13 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     let is_slow_once_more =
         |pass: u64| left_out(a, pass).len() > 1 && !tried.iter().any(|t| t.limit == pass && t.passed && !t.slow);
     if bracket.pass.is_some_and(|pass| is_slow(tried, pass) || is_slow_once_more(pass)) {
-        doubts.push("no run under it kept within the slow-down".into());
+        doubts.push("no run under this limit kept within the slow-down".into());
     } else if tried.iter().any(|t| Some(t.limit) == bracket.passed && t.near) {
         doubts.push("run times vary so much that another run under that limit may be slower than allowed".into());
     }
     doubts.extend(a.chance.filter(|chance| chance.doubtful).map(|chance| chance.doubt()));
     if tried.iter().any(|t| Some(t.limit) == bracket.fail && t.hardly_failed) {
-        doubts.push("less may be enough: the run under the limit below was hardly too slow".into());
+        doubts.push("less may be enough: the run under the next smaller limit was barely too slow".into());
     }
     if tried.iter().any(|t| t.worst == Outcome::Timeout && Some(t.limit) >= bracket.fail) {
         doubts.push("a trial was ended by the time-out, so it may only have been slow (--timeout)".into());
@@ -194,13 +195,13 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
         unreclaimable(a.evidence).filter(|spread| differs(spread) && !is_sampled_the_same && !a.settings.sizes_itself)
     {
         let (min, max) = (Bytes(spread.min as u64), Bytes(spread.max as u64));
-        doubts.push(format!("the reference runs needed from {min} to {max}: the next may need more"));
+        doubts.push(format!("the reference runs needed from {min} to {max}: the next run may need more"));
     }
     if let Some(held) =
         surely_held(a).filter(|held| bracket.pass.is_some_and(|pass| (pass as f64) < HOLDS_LESS_SHARE * *held as f64))
     {
         doubts.push(format!(
-            "the reference runs held up to {} that could not be reclaimed: the next may need more",
+            "the reference runs held up to {} that could not be reclaimed: the next run may need more",
             Bytes(held)
         ));
     }
@@ -316,7 +317,7 @@ mod tests {
         let found = answer(&Analysis::of(&Settings::default(), &two_slow_trials()), None);
         assert_eq!((found.smallest_passing_bytes, found.confident), (Some(75 * MIB), false), "{}", found.reason);
         assert!(found.reason.starts_with("At 75.0 MiB it was slower than allowed, but"), "{}", found.reason);
-        assert!(found.reason.contains("But no run under it kept within the slow-down"), "{}", found.reason);
+        assert!(found.reason.contains("But no run under this limit kept within the slow-down"), "{}", found.reason);
     }
 
     #[test]

@@ -156,7 +156,7 @@ fn of_run(record: &Record, run: &model::Observation) -> Result<Needs, Error> {
 /// Why a run's figures are lower bounds.
 fn cut_short(account: &RunAccount) -> Option<String> {
     let is_killed = account.oom_kills.is_some_and(|kills| kills > 0);
-    let killed = || is_killed.then(|| "the kernel killed processes of it for want of memory".to_string());
+    let killed = || is_killed.then(|| "the kernel killed processes of it for lack of memory".to_string());
     let why = killed().or_else(|| account.cut_short.clone())?;
     Some(format!("{why}, and its figures are lower bounds"))
 }

@@ -441,7 +441,7 @@ fn runs_that_are_lower_bounds_give_no_recommendation() {
         record
     };
     let killed = ended(&|run| (run.limit_bytes, run.kept.oom_kills) = (Some(100 << 20), Some(1)));
-    assert!(refused(std::slice::from_ref(&killed)).contains("for want of memory, and its figures are lower bounds"));
+    assert!(refused(std::slice::from_ref(&killed)).contains("for lack of memory, and its figures are lower bounds"));
     let timed_out = ended(&|run| run.exit = Exit::TimedOut);
     assert!(refused(std::slice::from_ref(&timed_out)).contains("the time-out ended it"));
     let interrupted = ended(&|run| (run.exit, run.evidence.interrupted) = (Exit::Status(130), true));

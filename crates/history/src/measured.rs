@@ -113,7 +113,7 @@ fn of_record(path: &Path) -> anyhow::Result<Measured> {
 pub fn unfinished(run: &Observation, account: &RunAccount) -> Option<String> {
     if account.oom_kills.is_some_and(|kills| kills > 0) {
         let limit = account.limit_bytes.map_or(String::new(), |limit| format!(" at its limit of {}", Bytes(limit)));
-        return Some(format!("was killed for want of memory{limit}"));
+        return Some(format!("was killed for lack of memory{limit}"));
     }
     match run.exit {
         Exit::Status(0) => account.cut_short.as_ref().map(|why| format!("was cut short ({why})")),

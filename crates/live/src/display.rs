@@ -72,7 +72,7 @@ impl Display {
         let outcome = match trial.outcome {
             Outcome::Ok => "ok",
             Outcome::TooSlow => "too slow",
-            Outcome::Oom => "killed for want of memory",
+            Outcome::Oom => "killed for lack of memory",
             Outcome::Timeout => "timed out",
             Outcome::Failed => "failed",
         };

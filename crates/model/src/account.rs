@@ -133,7 +133,7 @@ pub struct RunAccount {
     pub io_wait_share: Option<f64>,
     /// Pressure.
     pub pressure: Pressure,
-    /// Kills for want of memory.
+    /// Kills for lack of memory.
     pub oom_kills: Option<u64>,
     /// The limit it ran under.
     pub limit_bytes: Option<u64>,

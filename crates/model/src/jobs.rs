@@ -66,7 +66,7 @@ pub struct PastStep {
     pub cache_bytes: Option<u64>,
     /// What it was allowed, on all its nodes.
     pub allowed_bytes: Option<u64>,
-    /// It was killed for want of memory.
+    /// It was killed for lack of memory.
     pub out_of_memory: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct JobMemory {
     pub runs: u64,
     /// Those of them that did not come to their end, and tell only what they needed at least.
     pub cut_short: u64,
-    /// Those of these that ended for want of memory.
+    /// Those of these that ended for lack of memory.
     pub out_of_memory: u64,
     /// Least, middle and most memory of a run, page cache aside.
     pub min_bytes: u64,

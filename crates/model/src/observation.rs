@@ -167,7 +167,7 @@ pub struct KeptPeaks {
     pub swap_bytes: Option<u64>,
     /// The same of the hugetlb pools.
     pub hugetlb_bytes: Option<u64>,
-    /// Processes killed for want of memory, children included.
+    /// Processes killed for lack of memory, children included.
     pub oom_kills: Option<u64>,
     /// Times the charge met the limit.
     pub limit_hits: Option<u64>,

@@ -31,7 +31,7 @@ pub enum Outcome {
     Ok,
     /// Slower than allowed; if stopped early its ratio is a lower bound.
     TooSlow,
-    /// The kernel killed one of its processes for want of memory.
+    /// The kernel killed one of its processes for lack of memory.
     Oom,
     /// `--timeout` ended it.
     Timeout,
@@ -121,7 +121,7 @@ pub struct NodeRun {
     pub breakdown: Breakdown,
     /// What could not be reclaimed there, at its peak.
     pub floor_bytes: Option<u64>,
-    /// Processes killed there for want of memory.
+    /// Processes killed there for lack of memory.
     pub oom_kills: Option<u64>,
     /// File pages read again there.
     pub refaults: Option<u64>,
@@ -144,7 +144,7 @@ pub struct NodeNeed {
     pub peak_at_passing_bytes: Option<u64>,
     /// Median of how long the job ran there under it, in seconds.
     pub seconds_at_passing: Option<f64>,
-    /// Processes killed there for want of memory, in all runs.
+    /// Processes killed there for lack of memory, in all runs.
     pub oom_kills: Option<u64>,
 }
 

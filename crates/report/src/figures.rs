@@ -47,7 +47,7 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
     let cut = account.cut_short.as_deref().filter(|_| !is_killed);
     let verb = match (&observation.target, account.limit_bytes, account.oom_kills) {
-        (_, Some(limit), Some(1..)) => format!("was killed for want of memory under a limit of {}: had", size(limit)),
+        (_, Some(limit), Some(1..)) => format!("was killed for lack of memory under a limit of {}: had", size(limit)),
         (_, Some(limit), _) => format!("ran under a limit of {} and used", size(limit)),
         (Target::Command, None, _) if cut.is_none() => "needs".to_string(),
         (_, None, _) => "used".to_string(),
@@ -78,7 +78,7 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     format!("{subject}{verb} {figure} at peak{until}{aside}{doubt}")
 }
 
-/// Whether, and by whom, processes were ended for want of memory.
+/// Whether, and by whom, processes were ended for lack of memory.
 pub fn ended_for_memory(observation: &Observation, account: &RunAccount) -> Option<String> {
     let kills = account.oom_kills.filter(|kills| *kills > 0)?;
     Some(match (observation.evidence.emulated.and(account.limit_bytes), account.processes) {
@@ -86,7 +86,7 @@ pub fn ended_for_memory(observation: &Observation, account: &RunAccount) -> Opti
         (Some(_), _) => "bursar ended the whole command where the kernel would have killed one of its processes: the limit is emulated, \
                          and the others might have gone on"
             .into(),
-        (None, _) => format!("the kernel killed {kills} of its processes for want of memory"),
+        (None, _) => format!("the kernel killed {kills} of its processes for lack of memory"),
     })
 }
 

@@ -181,10 +181,10 @@ fn a_budget(change: impl FnOnce(&mut BudgetReport)) -> Parts {
 
 fn not_sure(report: &mut BudgetReport) {
     report.answer.confident = false;
-    report.answer.reason = "At 402 MiB it kept within the slow-down; at 390 MiB it was too slow. A margin of 10.0 MiB is added. But a \
-                            slow-down of 5 % cannot be told from noise by so few runs; it would take about 17 (--runs 17) or a quieter \
-                            machine."
-        .into();
+    report.answer.reason =
+        "At 402 MiB it kept within the slow-down; at 390 MiB it was too slow. A margin of 10.0 MiB is added. But so \
+                            few runs cannot tell a slow-down of 5 % from noise: use --runs 17, or a quieter machine."
+            .into();
     report.doubts = vec![cached_before()];
 }
 

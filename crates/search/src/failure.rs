@@ -6,7 +6,7 @@ use model::{Bytes, Exit, Observation};
 use session::status::Status;
 
 /// What programs and runtimes print when they get no memory, in lower case.
-const WANT_OF_MEMORY: [&str; 17] = [
+const LACK_OF_MEMORY: [&str; 17] = [
     "cannot allocate memory",
     "can't allocate memory",
     "could not allocate",
@@ -86,10 +86,10 @@ impl Failure {
     }
 
     /// Whether it says itself that it got no memory. (What the kernel killed is counted by the kernel.)
-    pub fn is_for_want_of_memory(&self) -> bool {
+    pub fn is_for_lack_of_memory(&self) -> bool {
         let errors = self.errors.to_lowercase();
         self.status.code() == Status::Signal(SIGKILL).code()
-            || WANT_OF_MEMORY.iter().any(|words| errors.contains(words))
+            || LACK_OF_MEMORY.iter().any(|words| errors.contains(words))
     }
 
     /// Whether another run failed in the same way.
@@ -123,7 +123,7 @@ impl Failure {
         };
         match (self.limit_bytes, self.succeeded, self.run) {
             (Some(limit), ..) => format!(
-                "run {} failed under its limit of {} ({how}, its error is above) without a sign of want of memory, and the next run \
+                "run {} failed under its limit of {} ({how}, its error is above) without a sign of too little memory, and the next run \
                  failed without a limit: its limit was not the reason. {prepare}",
                 self.run,
                 Bytes(limit)
@@ -169,15 +169,15 @@ mod tests {
             "memory allocation of 1073741824 bytes failed",
             "duckdb.duckdb.OutOfMemoryException: Out of Memory Error: failed to pin block",
         ] {
-            assert!(failure(1, errors).is_for_want_of_memory(), "{errors}");
+            assert!(failure(1, errors).is_for_lack_of_memory(), "{errors}");
         }
-        assert!(failure(137, "").is_for_want_of_memory());
+        assert!(failure(137, "").is_for_lack_of_memory());
     }
 
     #[test]
-    fn other_failures_are_no_want_of_memory() {
+    fn other_failures_are_no_lack_of_memory() {
         for errors in ["gzip: big.txt.gz already exists", "mkdir: cannot create directory: File exists", ""] {
-            assert!(!failure(2, errors).is_for_want_of_memory(), "{errors}");
+            assert!(!failure(2, errors).is_for_lack_of_memory(), "{errors}");
         }
         assert!(failure(2, "x\nlocked").is_like(&failure(2, "y\nlocked")));
         assert!(!failure(2, "x").is_like(&failure(1, "x")));

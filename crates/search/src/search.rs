@@ -277,7 +277,7 @@ impl<'a, E: Executor> Search<'a, E> {
         let trial = self.measured(&made, &account, method, predicted, outcome, why);
         let failure = (outcome == Outcome::Failed)
             .then(|| self.failure(&made, Some(limit)))
-            .filter(|failure| !failure.is_for_want_of_memory() && !self.is_tied_to_limits(failure));
+            .filter(|failure| !failure.is_for_lack_of_memory() && !self.is_tied_to_limits(failure));
         self.finish(made)?;
         self.seen.trials.push(trial.clone());
         self.keep(trial)?;
@@ -296,7 +296,7 @@ impl<'a, E: Executor> Search<'a, E> {
         self.checked.iter().any(|known| known.is_like(failure))
     }
 
-    /// A run without a limit, after a failure under one that does not look like want of memory. If it fails, too, the limit was not the
+    /// A run without a limit, after a failure under one that does not look like lack of memory. If it fails, too, the limit was not the
     /// reason, and the search ends.
     fn check(&mut self, failure: Failure) -> anyhow::Result<Option<Ended>> {
         let why =

@@ -170,7 +170,7 @@ const OF_CGROUPS: [OfCgroup; 20] = [
         values: |of| one(of.seen.memory.limit_hits),
     },
     OfCgroup {
-        family: counter("bursar_cgroup_oom_kills_total", "Processes killed for want of memory."),
+        family: counter("bursar_cgroup_oom_kills_total", "Processes killed for lack of memory."),
         values: |of| one(of.seen.memory.oom_kills),
     },
 ];

@@ -227,7 +227,7 @@ impl Printed {
                 accounting.impossible += u64::from(step.is_impossible());
                 steps.push(step.past_step(meaning, is_short));
             }
-            // A step that was killed for want of memory is a job that was, whatever its script made of it.
+            // A step that was killed for lack of memory is a job that was, whatever its script made of it.
             let was_killed = steps.iter().any(|step| step.out_of_memory);
             accounting.jobs.push(PastJob {
                 kind: kind.name,

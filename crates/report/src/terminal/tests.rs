@@ -148,7 +148,7 @@ fn a_killed_run_under_a_limit_is_not_called_a_need() {
     let account = parts.runs[0].1.clone();
     parts.runs[0].1 = RunAccount { limit_bytes: Some(200 * MIB), oom_kills: Some(1), ..account };
     let text = run(&parts.view(), WIDE);
-    assert!(text.starts_with("was killed for want of memory under a limit of 200 MiB"), "{text}");
+    assert!(text.starts_with("was killed for lack of memory under a limit of 200 MiB"), "{text}");
     assert!(text.contains("(floor at least 112 MiB;"), "{text}");
 }
 

@@ -87,7 +87,7 @@ fn lines(account: &RunAccount, limit: Option<u64>, record: Option<&Path>) -> Vec
 fn advice(account: &RunAccount, needed: u64) -> String {
     let mem = |bytes| format!("--mem={}M", Bytes(with_margin(bytes)).mib_ceil());
     if account.oom_kills.is_some_and(|kills| kills > 0) {
-        return "it was killed for want of memory, and needs more than that".into();
+        return "it was killed for lack of memory, and needs more than that".into();
     }
     if let Some(doubt) = account.doubts.iter().find(|doubt| doubt.may_kill()) {
         return format!("no --mem: {}", doubt.sentence);

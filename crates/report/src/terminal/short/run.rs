@@ -88,7 +88,7 @@ fn peak(observation: &Observation, account: &RunAccount) -> String {
     let figure = peak_figure(verdict::need_at_least(account), need, may_be_more);
     let until = cut.map(|cut| format!(" until {}", printable(cut))).unwrap_or_default();
     let what = match account.limit_bytes.map(size) {
-        Some(limit) if is_killed => format!("killed for want of memory under a limit of {limit}: peak {figure}"),
+        Some(limit) if is_killed => format!("killed for lack of memory under a limit of {limit}: peak {figure}"),
         Some(limit) => format!("peak {figure} under a limit of {limit}{until}"),
         None => format!("peak {figure}{until}"),
     };
