@@ -176,7 +176,7 @@ fn the_working_set_of_a_loop_is_its_size() {
     let right = intervals.iter().filter(is_right).count();
     assert!(right >= 2, "{right} of {}: {intervals:?}", intervals.len());
     let lines = String::from_utf8(output.stderr).unwrap();
-    assert!(needs(&lines, "") && lines.contains("looking costs"), "{lines}");
+    assert!(needs(&lines, "") && lines.contains("scanning costs"), "{lines}");
 }
 
 #[test]

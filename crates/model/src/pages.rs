@@ -140,7 +140,7 @@ pub struct AgeBytes {
     pub bytes: u64,
 }
 
-/// What looking costs, as shares of one processor.
+/// The cost of scanning, as shares of one processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
     /// CPU time of bursar's own thread, measured.
@@ -268,7 +268,7 @@ pub struct WatchInterval {
     pub scans_late_seconds: f64,
     /// Below this size the curve is not known.
     pub blind_below_bytes: u64,
-    /// What looking costs, as a share of one processor.
+    /// The cost of scanning, as a share of one processor.
     pub overhead_share: f64,
     /// The rung it came from.
     pub source: String,

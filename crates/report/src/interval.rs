@@ -69,7 +69,7 @@ pub fn interval_line(round: &PagesRound, peak: Option<u64>, is_least: bool) -> S
     // Two lines of one second would look like one twice.
     let decimals = usize::from(round.seconds < LEAST_WHOLE_SECONDS);
     format!(
-        "{:.decimals$} s: {phase}{needs}{in_files}{late}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, looking costs {:.1} %",
+        "{:.decimals$} s: {phase}{needs}{in_files}{late}{huge}{less}; {} of {}{files} touched{lost}{blind}; tracking is {tracking}, scanning costs {:.1} %",
         round.t_ns as f64 / 1e9,
         Bytes(round.touched_bytes),
         Bytes(round.tracked_bytes),
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(
             interval_line(&round, Some(80 << 20), false),
             "7 s: needs about 64.0 MiB now, 80.0 MiB at peak; 32.0 MiB would cost 400 refaults/s; 60.0 MiB of 100 MiB touched; \
-             tracking is on, looking costs 0.0 %"
+             tracking is on, scanning costs 0.0 %"
         );
         let short = PagesRound { t_ns: 7_200_000_000, seconds: 0.2, ..round.clone() };
         assert!(interval_line(&short, None, false).starts_with("7.2 s: "), "{}", interval_line(&short, None, false));

@@ -24,7 +24,7 @@ pub fn headline(replay: &PhaseReplay) -> String {
 /// The arms: mean and worst of all records.
 pub fn arms_table(replay: &PhaseReplay) -> Table {
     let mut table =
-        Table::new(&["hot set, threshold", "up ratio", "worst", "relative error", "worst", "looking costs", "worst"]);
+        Table::new(&["hot set, threshold", "up ratio", "worst", "relative error", "worst", "scanning costs", "worst"]);
     for arm in &replay.arms {
         let tone = if arm.threshold == ADAPTIVE { Tone::Strong } else { Tone::Plain };
         let name = format!("{}, {}", if arm.hot_set { "on" } else { "off" }, threshold(&arm.threshold));
@@ -44,7 +44,7 @@ pub fn arms_table(replay: &PhaseReplay) -> Table {
 /// Each record: always on, and the adaptive threshold.
 pub fn records_table(replay: &PhaseReplay) -> Table {
     let mut table =
-        Table::new(&["record", "hot set", "intervals", "up ratio", "relative error", "looking costs", "of"]);
+        Table::new(&["record", "hot set", "intervals", "up ratio", "relative error", "scanning costs", "of"]);
     for record in &replay.records {
         let of = |name: &str| record.arms.iter().find(|arm| arm.threshold == name);
         let share = |arm: Option<&ReplayedArm>, of: fn(&ReplayedArm) -> f64| percent(arm.map(of));

@@ -1,4 +1,4 @@
-//! How often to look, so that looking costs next to nothing.
+//! How often to sample, so that sampling costs next to nothing.
 
 use std::time::Duration;
 
