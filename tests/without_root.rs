@@ -423,7 +423,11 @@ fn check_counts_unsampled_processes() {
     let (status, line) = check("40M", short);
     assert!(status == Some(1) && line.starts_with("failed: floor 5"), "{line}");
     let (status, line) = check("80M", short);
-    assert!(status == Some(0) && line.starts_with("passed: floor 5"), "{line}");
+    // On a loaded machine the bounds of the floor are apart, and what the largest process held decides.
+    assert!(
+        status == Some(0) && ["passed: floor 5", "passed: App-MaxRSS 5"].iter().any(|known| line.starts_with(known)),
+        "{line}"
+    );
     let two = "python3 -c 'bytearray(50 << 20)' & python3 -c 'bytearray(50 << 20)' & wait";
     let (status, line) = check("90M", two);
     assert!(status == Some(1) || (status == Some(2) && line.contains(", and the maximum is 90.0 MiB")), "{line}");

@@ -1,27 +1,26 @@
 //! A charge of which only samples are known: that of a cgroup which the job shares with bursar and may only read. The kernel's peak of
 //! such a cgroup is not the job's, and samples miss what lives for less than the time between two of them.
 
-use model::{Observation, ProcessRecord, names};
+use model::{Observation, ProcessRecord, RunRole, names};
 
 use crate::moment::peak;
 use crate::{held, is_attached, told};
 
 /// Processes that live for less are sampled a few times at most, seconds.
 const SHORT_SECONDS: f64 = 0.5;
-/// Files in memory that come and go are sampled from so many samples on.
+/// From so many samples on, files in memory and processes that report nothing are taken to be sampled.
 const FEW_SAMPLES: usize = 10;
 /// So much may be missing before the samples are no longer the peak, bytes, and one part in this of the charge.
 const SLACK: u64 = 1 << 20;
 const SLACK_PART: u64 = 50;
 
 /// What cannot be reclaimed and the samples may have missed, bytes: heap of one process by its own word, heap of short processes that
-/// lived at the same time, processes that reported nothing, and files in memory that the processes reported. 0 where the kernel kept a
-/// peak, or nothing is charged.
+/// lived at the same time, processes of a run of few samples that reported nothing, and files in memory that the processes reported. 0
+/// where the kernel kept a peak, where nothing is charged, and of the runs of a search, which finds by its trials what is enough.
 pub fn missed(run: &Observation) -> u64 {
-    let is_sampled = run.kept.charge_bytes.is_none() && run.job_series(names::CHARGE).is_some();
-    if is_attached(run) || !is_sampled {
-        return 0;
-    }
+    let charge = run.job_series(names::CHARGE).filter(|_| run.kept.charge_bytes.is_none());
+    let Some(charge) = charge.filter(|_| !is_attached(run) && run.role == RunRole::Plain) else { return 0 };
+    let has_few_samples = charge.points.len() < FEW_SAMPLES;
     let heap = peak(run, names::HEAP).unwrap_or(0);
     let of_one = told::largest_heap(run).map_or(0, |told| told.saturating_sub(heap));
     let short = |process: &ProcessRecord| {
@@ -29,16 +28,15 @@ pub fn missed(run: &Observation) -> u64 {
         Some(process.largest_seen?.most_heap_bytes.saturating_sub(process.largest_seen?.uncopied_bytes))
     };
     let of_short = held::together(run, short).saturating_sub(heap);
-    let files =
-        run.evidence.files_in_memory.as_ref().and_then(|files| files.bytes).max(moved_in_memory(run)).unwrap_or(0);
+    let (untold, moved) = if has_few_samples { (told::untold(run), moved_in_memory(run)) } else { (0, None) };
+    let files = run.evidence.files_in_memory.as_ref().and_then(|files| files.bytes).max(moved).unwrap_or(0);
     let of_files = files.saturating_sub(peak(run, names::SHARED).unwrap_or(0));
-    of_one.max(of_short).saturating_add(told::untold(run)).saturating_add(of_files)
+    of_one.max(of_short).saturating_add(untold).saturating_add(of_files)
 }
 
-/// What a run of few samples read and wrote in files in memory by calls: no more can have been in them.
+/// What a run read and wrote in files in memory by calls: no more can have been in them.
 fn moved_in_memory(run: &Observation) -> Option<u64> {
-    let samples = run.job_series(names::CHARGE)?.points.len();
-    let demand = run.file_demand.as_ref().filter(|_| samples < FEW_SAMPLES)?;
+    let demand = run.file_demand.as_ref()?;
     demand.not_visible.iter().find(|(what, _)| what == "tmpfs")?.1
 }
 
@@ -49,7 +47,7 @@ pub fn is_incomplete(run: &Observation) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{ProcessKey, Resident, RunRole, Series, Target, Unit};
+    use model::{ProcessKey, Resident, Series, Target, Unit};
 
     use super::*;
 
