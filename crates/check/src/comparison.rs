@@ -39,7 +39,7 @@ fn held_around(max: Bytes, account: &RunAccount) -> Option<String> {
     };
     let bounds = Some(held).filter(is_open).map(|held| told(held, ""));
     let of_floor = || floor.filter(is_open).map(|floor| told(floor, " that cannot be reclaimed"));
-    bounds.or_else(of_floor).filter(|_| account.peak_charge_bytes.is_none())
+    bounds.or_else(of_floor).filter(|_| account.peak_charge_bytes.is_none_or(|peak| peak > max.0))
 }
 
 /// What several processes held together at most, bytes, with memory that is missing from their figures, where that is clearly more than

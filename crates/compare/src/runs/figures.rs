@@ -75,8 +75,9 @@ impl Figure {
             _ => None,
         };
         // Several processes may hold more than the largest of them.
-        if self == Figure::AppMaxRss && account.peak_charge_bytes.is_none() {
-            let most = account.tree_held_at_most_bytes.or(account.tree_max_rss_bytes).map(|bytes| bytes as f64);
+        if self == Figure::AppMaxRss && (account.peak_charge_bytes.is_none() || !is_known(run, account)) {
+            let held = account.tree_held_at_most_bytes.or(account.tree_max_rss_bytes);
+            let most = [held, account.peak_charge_bytes].into_iter().flatten().min().map(|bytes| bytes as f64);
             return self.of(run, account).filter(|largest| *largest > limit || most.is_none_or(|most| most <= limit));
         }
         let at_least = || seen.map(|bytes| bytes as f64).filter(|bytes| *bytes > limit);

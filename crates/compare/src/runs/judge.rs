@@ -178,6 +178,26 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_process_decides_nothing_where_samples_missed_several() {
+        let mut run = Observation::begun(0, model::RunRole::Plain, model::Target::Command, String::new(), 0);
+        run.series.push(model::Series {
+            name: model::names::TREE_RSS.into(),
+            process: None,
+            unit: model::Unit::Bytes,
+            rung: "sampled".into(),
+            points: vec![(0, 85e6)],
+        });
+        let of = |charge: u64| RunAccount {
+            app_max_rss_bytes: Some(80_000_000),
+            tree_held_at_most_bytes: Some(160_000_000),
+            peak_charge_bytes: Some(charge),
+            ..RunAccount::default()
+        };
+        let known = |charge| Figure::AppMaxRss.beside_limit(130e6, &run, &of(charge));
+        assert_eq!((known(143_000_000), known(120_000_000)), (None, Some(80e6)));
+    }
+
+    #[test]
     fn a_floor_that_is_known_beside_files_in_memory_decides() {
         let mut run = Observation::begun(0, model::RunRole::Plain, model::Target::Command, String::new(), 0);
         let known = RunAccount { floor_bytes: Some(60), ..RunAccount::default() };
