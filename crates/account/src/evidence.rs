@@ -288,8 +288,8 @@ fn cached_before(run: &Observation, need: u64, shared: Option<u64>) -> Option<Do
     let Some(largest) = foreign else {
         let is_charge_known = run.kept.charge_bytes.is_some() || is_sampled(run, rss.unwrap_or(0));
         let held = held::of_tree(run, rss).map(|held| held.least);
-        let is_shown = run.file_demand.is_some() && (!shares_cgroup(run) || run.role != RunRole::Plain);
-        return mapped_before(run, need, if is_charge_known && !is_shown { beyond(held.max(rss)) } else { 0 });
+        let is_traced = run.file_demand.is_some() && !shares_cgroup(run);
+        return mapped_before(run, need, if is_charge_known && !is_traced { beyond(held.max(rss)) } else { 0 });
     };
     let bytes = seen_cached_before(run).max(beyond(rss));
     if !matters(bytes, need) {
