@@ -21,10 +21,6 @@ pub mod size;
 mod socket;
 pub mod state;
 pub mod stats;
-/// Former names of [`stats`], until all crates use the new ones.
-pub mod told {
-    pub use crate::stats::{Amount, Error, Figures, LeftAlone, ProcessStats as Told, Reason, describe};
-}
 mod worker;
 
 pub use error::Error;

@@ -11,7 +11,7 @@ use linux::pools;
 use model::Bytes;
 use provision::sentences::{copied, from_pool, too_small, unwritten};
 use provision::size::{needed, own_number};
-use provision::told::{Amount, Figures, LeftAlone, Reason, Told, describe};
+use provision::stats::{Amount, Figures, LeftAlone, ProcessStats, Reason, describe};
 use report::seconds;
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ pub struct Stats<'a> {
     exit_status: i32,
     wall_seconds: f64,
     before_exec_seconds: f64,
-    processes: &'a [Told],
+    processes: &'a [ProcessStats],
 }
 
 /// What `bursar pool size --json` writes.
@@ -60,7 +60,7 @@ pub struct Needed<'a> {
     demand_bytes_peak: u64,
     exit_status: i32,
     wall_seconds: f64,
-    processes: &'a [Told],
+    processes: &'a [ProcessStats],
 }
 
 /// A command that ran with the runtime in it, or without.

@@ -1,4 +1,4 @@
-//! A command's processes served with memory that is there when they ask for it: from a pool, or from the kernel's huge pages.
+//! Serves a command's processes with pre-populated memory: from a pool, or from the kernel's huge pages.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -8,24 +8,24 @@ use anyhow::{Context, bail};
 use linux::pools;
 use provision::prezero::Prezero;
 use provision::state::Directory;
-use provision::told::{Error, Told};
+use provision::stats::{Error, ProcessStats};
 
 use crate::inside;
 use crate::spool::PerhapsSpool;
 
-/// Where the processes of a command tell what they were served, and who zeroes beside them what they give back.
+/// The folder of the processes' statistics, the pool's socket, and the thread that zeroes the memory that they give back.
 pub struct Serving {
     folder: PerhapsSpool,
     socket: Option<PathBuf>,
-    /// Where it cannot be had, what is used again is zeroed when it is.
+    /// `None`: the runtime zeroes reused memory when it serves it.
     prezero: Option<Prezero>,
 }
 
-/// What the processes of a command were served.
+/// The memory that the processes of a command were served.
 pub struct Served {
-    /// What each of them was served.
-    pub told: Vec<Told>,
-    /// Processor time of what zeroed beside it; `None`: nothing could.
+    /// Statistics of each process.
+    pub told: Vec<ProcessStats>,
+    /// Processor time of the thread that zeroed beside the command; `None`: there was none.
     pub zeroing_cpu_seconds: Option<f64>,
     /// Files that could not be read, as sentences.
     pub notes: Vec<String>,
@@ -92,8 +92,8 @@ pub fn check(name: &str) -> anyhow::Result<()> {
 }
 
 /// What the processes have told, and in sentences what of it cannot be read.
-pub fn read(folder: &Path) -> (Vec<Told>, Vec<String>) {
-    inside::told(folder, "provision.", |bytes| match Told::read(bytes) {
+pub fn read(folder: &Path) -> (Vec<ProcessStats>, Vec<String>) {
+    inside::told(folder, "provision.", |bytes| match ProcessStats::read(bytes) {
         Err(Error::NothingYet) => Ok(None),
         read => read.map(Some),
     })

@@ -10,7 +10,7 @@ use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use provision::manage;
 use provision::sentences::{copied, from_pool, too_small, unwritten};
 use provision::state::Directory;
-use provision::told::Figures;
+use provision::stats::Figures;
 use report::seconds;
 use serde::Serialize;
 use session::inside::{self, Inside};
