@@ -18,7 +18,7 @@ BUILT := $(TARGET)/built
 
 # Alternatives are written a,b: the first that the distribution has.
 BUILD_PACKAGES = gcc libc6-dev make pkg-config clang libbpf-dev libelf-dev zlib1g-dev
-TEST_PACKAGES = clang-format time tmux sqlite3 python3 python3-yaml valgrind musl-tools chromium,chromium-browser chromium-driver,chromium-chromedriver \
+TEST_PACKAGES = clang-format time tmux sqlite3 python3 python3-jsonschema python3-yaml valgrind musl-tools chromium,chromium-browser chromium-driver,chromium-chromedriver \
 	libjemalloc2 libtcmalloc-minimal4,libtcmalloc-minimal4t64 libmimalloc2.0,libmimalloc3 openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py lammps gdb slurm-wlm munge libslurm-dev redis-server xz-utils \
 	prometheus qemu-system-x86 busybox-static cpio iproute2 kmod e2fsprogs systemd dbus libpam-systemd
 

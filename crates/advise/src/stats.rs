@@ -2,6 +2,7 @@
 
 use model::Explained;
 use runtime_abi::{ADVICE_MAGIC, AdviceAction, AdviceDecision, AdviceKind, AdviceTold, AdviceWhy};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Why a process was not advised although the runtime was loaded in it.
@@ -19,7 +20,7 @@ fn describe(why: AdviceWhy) -> &'static str {
 }
 
 /// Statistics of one process.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ProcessStats {
     /// Path of its program.
     pub executable: String,

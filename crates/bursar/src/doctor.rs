@@ -8,7 +8,6 @@ use linux::{journal, probe};
 use model::Bytes;
 use qemu::put_back;
 use report::terminal::paragraph;
-use serde_json::json;
 use session::ability;
 use session::pools;
 use session::say::show;
@@ -23,9 +22,8 @@ pub fn doctor(options: &Doctor) -> anyhow::Result<Status> {
     let findings = probe::all();
     let abilities = ability::all(&findings);
     if let Some(path) = &options.json {
-        let pruned = pruned.as_ref().map(|pruned| json!({ "records": pruned.records, "bytes": pruned.bytes }));
-        let value = json!({ "abilities": abilities, "findings": findings, "repaired": repaired, "pruned": pruned });
-        write_json(path, &value)?;
+        let repaired = repaired.as_deref();
+        write_json(path, &ability::Json { abilities: &abilities, findings: &findings, repaired, pruned })?;
         if is_dash(path) {
             return Ok(Status::of(0));
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::provision::manage::{self, Placement, Plan, PoolStatus};
+use ::provision::manage::{self, Placement, Plan, PoolStatus, PoolsJson};
 use ::provision::state::{Backend, Directory};
 use ::provision::{Error, broker, owner};
 use history::input::is_dash;
@@ -87,7 +87,7 @@ fn status(name: Option<&str>, json: Option<&Path>) -> anyhow::Result<()> {
     let pools: Result<Vec<PoolStatus>, Error> = directories.iter().map(manage::status).collect();
     let pools = pools?;
     if let Some(path) = json {
-        write_json(path, &serde_json::json!({ "pools": pools }))?;
+        write_json(path, &PoolsJson { pools: &pools })?;
     }
     match json.is_some_and(is_dash) {
         true => Ok(()),

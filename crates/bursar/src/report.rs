@@ -1,6 +1,5 @@
 //! `bursar report`: records, looked at again.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ::report::{BY_LIBRARY, Watched};
@@ -204,7 +203,7 @@ fn decisions(explained: &[Explained], path: &Path, results: &Results) -> anyhow:
         say::result(format_args!("{}", ::report::decisions(explained)))?;
     }
     match &results.json {
-        Some(json) => write_json(json, &BTreeMap::from([("explained", explained)])),
+        Some(json) => write_json(json, &::report::DecisionsJson { explained }),
         None => Ok(()),
     }
 }

@@ -4,16 +4,17 @@ use std::io::{self, Write};
 
 use model::{Advice, Attribution, BudgetReport, Faults, Header, Observation, PagesRound, RunAccount, Trial};
 use record::Record;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The names are a contract, as those of the types inside are.
-#[derive(Serialize)]
-struct Document<'a> {
+/// The contents of `bursar report --format json`.
+#[derive(JsonSchema, Serialize)]
+pub struct Document<'a> {
     record_version: u32,
     complete: bool,
     header: &'a Header,
     notes: &'a [String],
-    runs: Runs<'a>,
+    runs: Vec<Run<'a>>,
     trials: &'a [Trial],
     budget: Option<&'a BudgetReport>,
     pages: &'a [PagesRound],
@@ -22,29 +23,21 @@ struct Document<'a> {
     advice: &'a [Advice],
 }
 
-struct Runs<'a>(&'a Record);
-
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Run<'a> {
     #[serde(flatten)]
     observation: &'a Observation,
     account: Option<&'a RunAccount>,
 }
 
-impl Serialize for Runs<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let run = |observation| Run { observation, account: self.0.accounts.get(&observation.run) };
-        serializer.collect_seq(self.0.runs.iter().map(run))
-    }
-}
-
 pub(crate) fn write(record: &Record, out: &mut impl Write) -> io::Result<()> {
+    let run = |observation| Run { observation, account: record.accounts.get(&observation.run) };
     let document = Document {
         record_version: record::VERSION,
         complete: record.complete,
         header: &record.header,
         notes: &record.notes,
-        runs: Runs(record),
+        runs: record.runs.iter().map(run).collect(),
         trials: &record.trials,
         budget: record.budget.as_ref(),
         pages: &record.pages,

@@ -16,6 +16,7 @@ use std::io::{self, BufWriter, Write};
 use record::Record;
 
 pub use format::{Format, ParseFormatError};
+pub use json::Document;
 pub use trace::trace_csv;
 
 /// Why an export failed.

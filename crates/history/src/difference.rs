@@ -8,6 +8,7 @@ use compare::differ;
 use compare::runs::Figure;
 use model::{Attribution, Observation, RunAccount};
 use report::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue, shell_word};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measured::Set;
@@ -45,7 +46,7 @@ fn bytes(value: Option<u64>) -> Option<f64> {
 }
 
 /// The figures of all sets.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Figures<'a> {
     a: SetJson<'a>,
     b: SetJson<'a>,
@@ -54,21 +55,21 @@ pub struct Figures<'a> {
     notes: &'a [String],
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct SetJson<'a> {
     name: &'a str,
     command: &'a [String],
     runs: usize,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct OtherJson<'a> {
     #[serde(flatten)]
     set: SetJson<'a>,
     figures: Vec<FigureJson>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct FigureJson {
     name: String,
     a: Option<f64>,

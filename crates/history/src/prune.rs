@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use linux::secure_file::NewFile;
 use record::Record;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The newest records are kept, as many and as large together as this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ const KEPT_MIB: u64 = 256;
 const LEFT_BEHIND_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// The records that were removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Pruned {
     /// How many.
     pub records: usize,

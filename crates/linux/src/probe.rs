@@ -11,7 +11,7 @@ use crate::place::{self, Place, Rung, Step};
 use crate::{container, damon, delayacct, faults, file, mounts, pages, perf, pools, procfs, psi, taskstats, thp};
 
 /// One rung of one ladder. Within a ladder, the best rung comes first.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, schemars::JsonSchema, serde::Serialize)]
 pub struct Finding {
     /// The purpose, such as `process exits`.
     pub ladder: String,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Breakdown, BytesMoved, Detail, Doubt, FileDemand};
 
 /// Page faults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FaultCounts {
     /// Without I/O.
     pub minor: Option<u64>,
@@ -16,7 +17,7 @@ pub struct FaultCounts {
 }
 
 /// Pages that went and came back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FlowCounts {
     /// File pages brought back after reclaim.
     pub refaults_file: Option<u64>,
@@ -29,7 +30,7 @@ pub struct FlowCounts {
 }
 
 /// The kernel's lists at the Sys-MaxRSS peak, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ListSizes {
     /// Active, anonymous.
     pub active_anon: Option<u64>,
@@ -42,7 +43,7 @@ pub struct ListSizes {
 }
 
 /// Pressure stall information over the run, in seconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Pressure {
     /// Whose: `job` (its cgroup) or `system`.
     pub scope: Option<String>,
@@ -57,7 +58,7 @@ pub struct Pressure {
 }
 
 /// A figure over several equal runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Spread {
     /// Arithmetic mean.
     pub mean: f64,
@@ -72,7 +73,7 @@ pub struct Spread {
 }
 
 /// The account of one run. Field names are the stable contract of `--json`; absent figures are null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RunAccount {
     /// The command's own, 128 + signal, 124 after a time-out; null while it runs.
     pub exit_status: Option<i32>,

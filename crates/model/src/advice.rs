@@ -1,9 +1,10 @@
 //! What was advised in a run, as it is told afterwards.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What advice did in a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Advice {
     /// The run.
     pub run: u32,
@@ -15,7 +16,7 @@ pub struct Advice {
 }
 
 /// The figures of all processes together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct AdviceFigures {
     /// Of what was anonymous at most, how much was huge at most; `None`: nothing was seen.
     pub huge_share: Option<f64>,
@@ -32,7 +33,7 @@ pub struct AdviceFigures {
 }
 
 /// What was decided of a range, when, and by which numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Explained {
     /// The process.
     pub pid: i32,

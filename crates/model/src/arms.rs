@@ -1,5 +1,6 @@
 //! What `bursar advise try` found: ways to run one command, compared.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::FaultCounts;
@@ -8,7 +9,7 @@ use crate::FaultCounts;
 pub const LEAST_GAIN: f64 = 0.01;
 
 /// A comparison of ways to run a command.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct ArmsReport {
     /// The command.
     pub command: Vec<String>,
@@ -35,7 +36,7 @@ pub struct ArmsReport {
 }
 
 /// Why a comparison ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmsEnded {
     /// More rounds would change nothing that matters.
@@ -50,7 +51,7 @@ pub enum ArmsEnded {
 }
 
 /// One way to run the command. Seconds and bytes are medians of its runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct ArmFigures {
     /// How it is called.
     pub name: String,
@@ -73,7 +74,7 @@ pub struct ArmFigures {
 }
 
 /// A way that was not run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct LeftOut {
     /// How it is called.
     pub name: String,
@@ -82,7 +83,7 @@ pub struct LeftOut {
 }
 
 /// Lines that keep an arm.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct ArmSetting {
     /// Where they go.
     pub place: String,

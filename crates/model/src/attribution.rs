@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Spread;
@@ -11,7 +12,7 @@ use crate::Spread;
 pub const UNMATCHED_NOTE: &str = "--component ";
 
 /// What makes memory a component's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
     /// Its call obtained it.
@@ -48,7 +49,7 @@ pub enum MemoryKind {
 }
 
 /// Bytes by kind of memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct KindBytes {
     /// [`MemoryKind::Heap`].
     pub heap: u64,
@@ -65,7 +66,7 @@ pub struct KindBytes {
 }
 
 /// What one component held of one rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RankHolding {
     /// Peak, by RSS.
     pub peak_bytes: u64,
@@ -79,7 +80,7 @@ pub struct RankHolding {
 }
 
 /// What one component held of all ranks together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Holding {
     /// Peak of the sum over the ranks by PSS, so that what processes of a host share counts once.
     pub peak_bytes: u64,
@@ -97,7 +98,7 @@ pub struct Holding {
 }
 
 /// What `MPI_Init` brought.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct InitGrowth {
     /// The function that was called.
     pub function: String,
@@ -114,7 +115,7 @@ pub struct InitGrowth {
 }
 
 /// What `MPI_Init` brought for one library.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LibraryGrowth {
     /// The component it counts to.
     pub component: String,
@@ -125,7 +126,7 @@ pub struct LibraryGrowth {
 }
 
 /// One rank's `MPI_Init`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RankInit {
     /// When it began, since the run did.
     pub begin_seconds: f64,
@@ -136,7 +137,7 @@ pub struct RankInit {
 }
 
 /// One rank; without MPI, one process.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RankUse {
     /// Its number; `None` in a run without ranks.
     pub rank: Option<u32>,
@@ -169,7 +170,7 @@ pub struct RankUse {
 }
 
 /// A process of an MPI run that is no rank: a shell, a helper.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OtherProcess {
     /// Its PID.
     pub pid: i32,
@@ -182,7 +183,7 @@ pub struct OtherProcess {
 }
 
 /// What one entry of a component's libraries was called for, all ranks together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FunctionUse {
     /// Its name.
     pub name: String,
@@ -199,7 +200,7 @@ pub struct FunctionUse {
 }
 
 /// What a component held through one library at the component's peak, all ranks together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LibraryUse {
     /// The component.
     pub component: String,
@@ -213,7 +214,7 @@ pub struct LibraryUse {
 }
 
 /// Messages from one to another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Messages {
     /// How many.
     pub messages: u64,
@@ -222,7 +223,7 @@ pub struct Messages {
 }
 
 /// Who sent how much to whom, point to point. Rows are senders, columns receivers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CommMatrix {
     /// The ranks in the order of rows and columns, as [`RankId`] names them.
     pub ranks: Vec<String>,
@@ -235,7 +236,7 @@ pub struct CommMatrix {
 }
 
 /// A phase that the program named; one that comes again is one phase.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PhaseUse {
     /// Its name; `start` is what was before the first mark.
     pub name: String,
@@ -250,7 +251,7 @@ pub struct PhaseUse {
 }
 
 /// Who inside a program held its memory. Field names are the stable contract of `--json`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Attribution {
     /// The run it is of.
     pub run: u32,

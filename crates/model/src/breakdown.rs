@@ -1,10 +1,11 @@
 //! What memory is made of.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A charge split by kind of page, in bytes. `heap + file + shared + kernel` is the charge; `hugetlb` is counted apart,
 /// as the kernel does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Breakdown {
     /// Anonymous private memory: heap, stacks, private mappings.
     pub heap: Option<u64>,
@@ -19,7 +20,7 @@ pub struct Breakdown {
 }
 
 /// The finer lines of a breakdown, in bytes. Parts of the lines in [`Breakdown`], not beside them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Detail {
     /// File pages equal to what is stored.
     pub file_clean: Option<u64>,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const UNITS: [(&str, u64); 7] = [
@@ -17,7 +18,7 @@ const UNITS: [(&str, u64); 7] = [
 
 /// A number of bytes. Prints in IEC units (`1.50 GiB`); reads `4096`, `512M`, `512MiB`, `1.5g`, all binary, as Slurm
 /// and systemd do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 

@@ -1,9 +1,10 @@
 //! What it costs to manage memory on a machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Costs in nanoseconds of the program's time, and what they depend on. A page has 4 KiB, a huge page 2 MiB.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Costs {
     /// A fault that gives one page, zeroing it included.
     pub base_fault_ns: f64,

@@ -1,9 +1,10 @@
 //! The miss ratio curve of a trace: what `bursar curve trace --json` prints.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a trace's references need.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TraceCurve {
     /// Where it was read from.
     pub trace: String,
@@ -40,7 +41,7 @@ pub struct TraceCurve {
 }
 
 /// What sizes count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SizeUnit {
     /// Objects, whatever their size; pages, where there are pages.
@@ -50,7 +51,7 @@ pub enum SizeUnit {
 }
 
 /// A curve in figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CurveFigures {
     /// References counted.
     pub references: u64,
@@ -66,7 +67,7 @@ pub struct CurveFigures {
 }
 
 /// One point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// A cache of this size …
     pub size: u64,
@@ -75,7 +76,7 @@ pub struct CurvePoint {
 }
 
 /// The least size with few enough misses.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WorkingSet {
     /// The share that may miss.
     pub tolerance: f64,
@@ -87,7 +88,7 @@ pub struct WorkingSet {
 }
 
 /// What a tolerance is a share of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToleranceOf {
     /// Of all references; those that miss are counted, first ones too.
@@ -104,7 +105,7 @@ impl ToleranceOf {
 }
 
 /// One tenant's curve, as if it had a cache for itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TenantCurve {
     /// Its name in the trace.
     pub tenant: String,
@@ -114,7 +115,7 @@ pub struct TenantCurve {
 }
 
 /// The curve of the references within a window of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WindowCurve {
     /// Its beginning, on the trace's clock.
     pub start_seconds: f64,

@@ -1,9 +1,10 @@
 //! The page cache's part of the demand, from one run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the page cache would have cost at one limit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct DemandPoint {
     /// A limit on the job's whole charge, in bytes.
     pub limit_bytes: u64,
@@ -12,7 +13,7 @@ pub struct DemandPoint {
 }
 
 /// A file that was in the page cache before the job asked for it, so that somebody else is charged for it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ForeignFile {
     /// Its path, where it could be found out.
     pub path: Option<String>,
@@ -28,7 +29,7 @@ pub struct ForeignFile {
 pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the first, so the curve may be too low";
 
 /// The file demand curve of a run without a limit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FileDemand {
     /// References to the page cache, in bytes (a page read twice counts twice).
     pub referenced_bytes: u64,

@@ -1,9 +1,10 @@
 //! What shows whether a run's figures are of the job, and the doubts made of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes that a command moved, with all descendants that were waited for (`/proc/PID/io`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct BytesMoved {
     /// By read calls: files, cached or not, pipes and terminals.
     pub read: u64,
@@ -28,7 +29,7 @@ impl BytesMoved {
 }
 
 /// Something with a name, and how much memory it had.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Named {
     /// A program, a file, a segment.
     pub name: String,
@@ -37,7 +38,7 @@ pub struct Named {
 }
 
 /// The most that buffers in the kernel can have held which nobody counts without a cgroup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Buffers {
     /// Pipes that the job had open at once.
@@ -68,7 +69,7 @@ impl Buffers {
 }
 
 /// Facts about one run that show whether what was measured is the job. What was not looked for is empty or `None`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {
     /// What the command read and wrote.
@@ -118,7 +119,7 @@ pub struct Evidence {
 }
 
 /// What holding a run's page cache to a limit showed, where no cgroup did it: `emulate`. Without a limit, what it held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EmulatedLimit {
     /// The most that it held and had in the page cache at once.
@@ -142,7 +143,7 @@ pub struct EmulatedLimit {
 }
 
 /// Why what was measured may not be the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DoubtKind {
     /// Processes of it ran in another cgroup, where they were neither counted nor limited.
@@ -174,7 +175,7 @@ pub enum DoubtKind {
 }
 
 /// One reason to doubt that a figure is of the job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Doubt {
     /// Which.
     pub kind: DoubtKind,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a page fault was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultKind {
     /// First touch of anonymous memory, served by a base page.
@@ -67,7 +68,7 @@ impl FaultKind {
 }
 
 /// A system call that changes what memory a process has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryCall {
     /// mmap.
@@ -129,7 +130,7 @@ impl MemoryCall {
 }
 
 /// The calls of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CallFigures {
     /// How many.
     pub count: u64,
@@ -155,7 +156,7 @@ pub struct CallFigures {
 
 /// How often which latency occurred. Linear below 64 ns, then 64 buckets to each power of two: a bucket's middle is at most
 /// 0.8 % off any latency in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "Vec<(u32, u64)>", into = "Vec<(u32, u64)>")]
 pub struct LatencyHistogram(BTreeMap<u32, u64>);
 
@@ -262,7 +263,7 @@ impl From<LatencyHistogram> for Vec<(u32, u64)> {
 }
 
 /// The distribution of latencies, microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Latencies {
     /// Half of them take no longer.
     pub p50_us: Option<f64>,
@@ -304,7 +305,7 @@ impl Latencies {
 }
 
 /// Faults that had something in common.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FaultShare {
     /// How many.
     pub count: u64,
@@ -315,7 +316,7 @@ pub struct FaultShare {
 }
 
 /// What faults may have waited for; `None`: this was not looked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FaultCauses {
     /// Direct compaction of memory, within the fault.
     pub compaction: Option<FaultShare>,
@@ -328,7 +329,7 @@ pub struct FaultCauses {
 }
 
 /// Faults that took longer than 50 µs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SlowFaults {
     /// How many.
     pub count: u64,
@@ -345,7 +346,7 @@ pub struct SlowFaults {
 }
 
 /// Faults for which an allocation of one order was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OrderFaults {
     /// Pages of the largest allocation: 2^order. `None`: nothing was allocated.
     pub order: Option<u32>,
@@ -358,7 +359,7 @@ pub struct OrderFaults {
 }
 
 /// Faults of one kind, or all of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FaultFigures {
     /// How many.
     pub count: u64,
@@ -386,7 +387,7 @@ pub struct FaultFigures {
 }
 
 /// Faults of a short time, one of many of equal length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FaultMoment {
     /// Begin, seconds since the command's.
     pub seconds: f64,
@@ -399,7 +400,7 @@ pub struct FaultMoment {
 }
 
 /// One of the slowest faults.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SlowFault {
     /// Its end, seconds since the command's begin.
     pub seconds: f64,
@@ -427,7 +428,7 @@ pub struct SlowFault {
 
 /// What following faults costs, as measured before the command began: first touches of a child of bursar's, followed and not;
 /// of all of them the first quartile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TracerCost {
     /// A base fault as a program sees it, not followed, microseconds.
     pub base_us: f64,
@@ -446,7 +447,7 @@ pub struct TracerCost {
 }
 
 /// The faults of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Faults {
     /// Which run of the record.
     pub run: u32,

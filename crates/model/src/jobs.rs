@@ -1,5 +1,6 @@
 //! Past jobs of a cluster, and what jobs of their name should ask for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a job ended, as far as its memory tells.
@@ -14,7 +15,7 @@ pub enum JobEnd {
 }
 
 /// What a job's memory is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryPer {
     /// `--mem`
@@ -24,7 +25,7 @@ pub enum MemoryPer {
 }
 
 /// How the memory of jobs goes with the numbers that alone tell their names apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ByNumber {
     /// A larger number needs more.
@@ -100,7 +101,7 @@ pub struct PastJob {
 }
 
 /// What jobs of one kind should ask for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct JobMemory {
     /// The kind: the jobs' name, with `*` for what differs between instances.
     pub name: String,
@@ -172,7 +173,7 @@ impl JobMemory {
 }
 
 /// `bursar recommend`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct JobsMemory {
     /// The share of the runs that must not be killed.
     pub percentile: f64,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Evidence, FileDemand, ProcessRecord, Series};
 
 /// What a record is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordKind {
     /// `bursar run`: one or more equal runs.
@@ -30,7 +31,7 @@ pub enum RecordKind {
 pub const INPUT_BYTES: &str = "input_bytes";
 
 /// Where and when a record was made. Written once, first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Header {
     /// What it is of.
     pub kind: RecordKind,
@@ -63,7 +64,7 @@ pub struct Header {
 }
 
 /// What a run was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunRole {
     /// A run of its own.
@@ -79,7 +80,7 @@ pub enum RunRole {
 }
 
 /// Where a part of a run was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Origin {
     /// Host name.
     pub host: String,
@@ -90,7 +91,7 @@ pub struct Origin {
 }
 
 /// What was observed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
     /// A command that bursar started.
@@ -104,7 +105,7 @@ pub enum Target {
 }
 
 /// How the command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     /// It exited.
@@ -140,7 +141,7 @@ impl Exit {
 }
 
 /// What `wait4` said of the command and all descendants it waited for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Rusage {
     /// Largest process.
     pub max_rss_bytes: u64,
@@ -159,7 +160,7 @@ pub struct Rusage {
 }
 
 /// Peaks and counts that the kernel itself kept for the job, so that sampling cannot miss them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct KeptPeaks {
     /// `memory.peak` or `memory.max_usage_in_bytes`.
     pub charge_bytes: Option<u64>,
@@ -178,7 +179,7 @@ pub struct KeptPeaks {
 }
 
 /// Everything one run showed. Made by `sample` and `track`, kept in the record, read by the pure stages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Observation {
     /// Number within the record, from 0.
     pub run: u32,

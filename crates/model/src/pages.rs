@@ -1,9 +1,10 @@
 //! What was seen of a program's mapped memory in one round of looking.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One round: what was accessed between two questions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PagesRound {
     /// When the round ended, nanoseconds since tracking began.
     pub t_ns: u64,
@@ -73,7 +74,7 @@ pub struct PagesRound {
 }
 
 /// A figure that is cheap to have and changes when the working set does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Signal {
     /// What it is.
     pub name: String,
@@ -102,7 +103,7 @@ pub fn told_apart(most: f64, each: f64) -> f64 {
 }
 
 /// A point of a miss-rate curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MissPoint {
     /// Memory size.
     pub bytes: u64,
@@ -111,7 +112,7 @@ pub struct MissPoint {
 }
 
 /// How much of a mapping was accessed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MappingHeat {
     /// Whose it is.
     pub pid: i32,
@@ -132,7 +133,7 @@ pub struct MappingHeat {
 }
 
 /// Bytes of one age.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct AgeBytes {
     /// Younger than this, seconds; `None`: older than all before, or never seen accessed.
     pub below: Option<f64>,
@@ -141,7 +142,7 @@ pub struct AgeBytes {
 }
 
 /// The cost of scanning, as shares of one processor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Overhead {
     /// CPU time of bursar's own thread, measured.
     pub own: f64,
@@ -220,7 +221,7 @@ impl PagesRound {
 }
 
 /// One interval of `bursar watch`, as scripts get it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WatchInterval {
     /// Seconds since tracking began.
     pub time: f64,

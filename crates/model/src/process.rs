@@ -1,10 +1,11 @@
 //! Processes and what is known of each.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which process, for good: a PID is used again, a PID with its start time is not (within one boot, which the record's
 /// [`crate::Header`] names).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 pub struct ProcessKey {
     /// Process id (thread group id).
     pub pid: i32,
@@ -22,7 +23,7 @@ pub struct OwnPid {
 }
 
 /// What a process had in memory, bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Resident {
     /// Anonymous memory.
     pub heap_bytes: u64,
@@ -56,7 +57,7 @@ impl Resident {
 }
 
 /// One process of a job. What was not seen is `None`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ProcessRecord {
     /// Its identity.
     pub key: ProcessKey,

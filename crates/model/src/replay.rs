@@ -1,9 +1,10 @@
 //! What intermittent tracking would have made of runs that were tracked all the time.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `bursar report --phases`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PhaseReplay {
     /// Each record by itself.
     pub records: Vec<ReplayedRecord>,
@@ -12,7 +13,7 @@ pub struct PhaseReplay {
 }
 
 /// One record.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayedRecord {
     /// Its file.
     pub record: String,
@@ -29,7 +30,7 @@ pub struct ReplayedRecord {
 }
 
 /// One record at one threshold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayedArm {
     /// `none` (always on), `adaptive`, or a fixed share.
     pub threshold: String,
@@ -42,7 +43,7 @@ pub struct ReplayedArm {
 }
 
 /// All records of one kind at one threshold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayArm {
     /// Whether hot pages were left in peace.
     pub hot_set: bool,

@@ -1,11 +1,12 @@
 //! Runs under a limit and the answer made of them: what `bursar budget --json` prints.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Breakdown, Doubt, FileDemand};
 
 /// A way to name a memory budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Peak of the process tree's RSS.
@@ -24,7 +25,7 @@ pub enum Method {
 }
 
 /// How a run under a limit ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Within the slow-down, or run to its end (methods).
@@ -40,7 +41,7 @@ pub enum Outcome {
 }
 
 /// One run under a limit (or an unlimited one), measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Trial {
     /// The run's number within the record.
     pub run: u32,
@@ -109,7 +110,7 @@ impl Trial {
 }
 
 /// What one node had of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct NodeRun {
     /// Its name.
     pub host: String,
@@ -130,7 +131,7 @@ pub struct NodeRun {
 }
 
 /// What one node needs of a job over several.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct NodeNeed {
     /// Its name.
     pub host: String,
@@ -149,7 +150,7 @@ pub struct NodeNeed {
 }
 
 /// The search's answer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Answer {
     /// What to ask for, margin included; null if no limit was found to do.
     pub budget_bytes: Option<u64>,
@@ -166,7 +167,7 @@ pub struct Answer {
 }
 
 /// One row of the comparison of methods.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MethodRow {
     /// The method.
     pub name: Method,
@@ -200,7 +201,7 @@ pub struct MethodRow {
 }
 
 /// What limits were, where nothing enforced them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitSource {
     /// The page cache was held to them from outside the kernel, and a run that grew beyond them was ended.
@@ -208,7 +209,7 @@ pub enum LimitSource {
 }
 
 /// All that `bursar budget` found out. Field names are the stable contract of `--json`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct BudgetReport {
     /// The answer, flattened: `budget_bytes`, `confident`, `reason` …
     #[serde(flatten)]

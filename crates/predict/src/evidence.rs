@@ -28,7 +28,7 @@ pub struct Past {
 }
 
 /// A run or a file that is no evidence.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, schemars::JsonSchema, serde::Serialize)]
 pub struct LeftOut {
     /// The record, or the file and the line.
     pub record: String,

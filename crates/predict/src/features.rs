@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::INPUT_BYTES;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::evidence::Past;
@@ -11,7 +12,7 @@ use crate::evidence::Past;
 const RUNS_PER_FEATURE: usize = 4;
 
 /// A feature larger than in any run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Beyond {
     /// Its name.
     pub feature: String,
@@ -20,7 +21,7 @@ pub struct Beyond {
 }
 
 /// A number of the command whose effect the past runs do not show, as it lies outside of what they had.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Unknown {
     /// Its name.
     pub feature: String,
@@ -31,7 +32,7 @@ pub struct Unknown {
 }
 
 /// A number in which the past runs differ, and which is not known of the run that is asked for.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct NotGiven {
     /// Its name.
     pub feature: String,

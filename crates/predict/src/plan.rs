@@ -1,6 +1,7 @@
 //! The cheapest runs that make an answer possible.
 
 use model::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::MIN_RUNS;
@@ -12,7 +13,7 @@ const SHARES: [f64; 5] = [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 32.0, 1.0 / 2.
 const SAME_SIZE_RATIO: f64 = 1.3;
 
 /// What `--plan` prints.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Plan {
     /// The kind of the command.
     pub kind: String,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::state::{Directory, Segment};
@@ -14,7 +15,7 @@ pub const MAGIC: [u8; 8] = *b"BURCTRL1";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request. All but the first need root.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
     /// Report segments and leases.
@@ -37,7 +38,7 @@ pub enum Ask {
 }
 
 /// An answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// To [`Ask::Status`].
@@ -63,7 +64,7 @@ pub enum Answer {
 }
 
 /// The status of a broker.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct BrokerStatus {
     /// Its PID.
     pub broker_pid: u32,
@@ -74,7 +75,7 @@ pub struct BrokerStatus {
 }
 
 /// A segment and its state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SegmentStatus {
     /// The segment.
     pub segment: Segment,
@@ -83,7 +84,7 @@ pub struct SegmentStatus {
 }
 
 /// The state of a segment, as users see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Zeroed and free.
@@ -95,7 +96,7 @@ pub enum Part {
 }
 
 /// A lease.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LeaseStatus {
     /// PID of the process that requested it; 0: a process in another PID namespace.
     pub pid: i32,

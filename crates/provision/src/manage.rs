@@ -14,6 +14,7 @@ use linux::holders::{FileId, Holder, holders};
 use linux::secure_file::Folder;
 use linux::{hugetlb, numa};
 use model::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::control::{Answer, Ask, BrokerStatus, LeaseStatus, Part, ask};
@@ -64,8 +65,15 @@ pub struct Grown {
     pub seconds: f64,
 }
 
+/// What `bursar pool status --json` writes.
+#[derive(JsonSchema, Serialize)]
+pub struct PoolsJson<'a> {
+    /// All pools, or the one that was named.
+    pub pools: &'a [PoolStatus],
+}
+
 /// A pool and its broker's status. Figures that only a broker knows are `None` without one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
@@ -104,7 +112,7 @@ pub struct PoolStatus {
 }
 
 /// Memory by state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Parts {
     /// All.
     pub bytes: u64,
@@ -117,7 +125,7 @@ pub struct Parts {
 }
 
 /// Memory of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct NodeStatus {
     /// Its number; `None`: interleaved over all nodes of the pool.
     pub node: Option<u32>,

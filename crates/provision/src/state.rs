@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use linux::pools;
 use linux::secure_file::Folder;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -32,7 +33,7 @@ pub struct Directory {
 }
 
 /// The kind of a pool's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// Files of hugetlbfs.
@@ -42,7 +43,7 @@ pub enum Backend {
 }
 
 /// A pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Pool {
     /// The kind of memory.
     pub backend: Backend,
@@ -74,7 +75,7 @@ pub struct Pool {
 }
 
 /// Huge pages that are being added to a node: after a kill, they may or may not have been added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Adding {
     /// The node.
     pub node: u32,
@@ -85,7 +86,7 @@ pub struct Adding {
 }
 
 /// The unit of leases.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Segment {
     /// Its size.
     pub bytes: u64,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Why the kernel served memory instead of the pool.
@@ -31,7 +32,7 @@ pub fn describe(reason: Reason) -> &'static str {
 }
 
 /// Number and size of calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Amount {
     /// Calls.
     pub calls: u64,
@@ -40,7 +41,7 @@ pub struct Amount {
 }
 
 /// Figures of one process, or their sum over all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// Peak of the memory mapped from the pool; of several processes the sum of their peaks.
     pub pool_bytes_peak: u64,
@@ -75,7 +76,7 @@ pub struct Figures {
 }
 
 /// Statistics of one process.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct ProcessStats {
     /// Path of its program.
     pub executable: String,

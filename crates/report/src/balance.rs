@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 use model::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Columns of the name.
 const NAME: usize = 28;
 
 /// One interval.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Interval {
     /// Since the beginning.
     #[serde(skip)]
@@ -21,7 +22,7 @@ pub struct Interval {
 }
 
 /// One target in it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Row {
     /// As the target was named.
     pub name: String,

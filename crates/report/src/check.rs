@@ -5,6 +5,7 @@ use std::fmt::Write;
 use compare::runs::{Checked, Figure};
 use compare::{RESOLUTION, Verdict};
 use model::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::format::{printable, shell_word};
@@ -42,7 +43,7 @@ pub struct Answer {
 }
 
 /// What `--json` prints.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Json<'a> {
     passed: bool,
     decided: bool,
@@ -54,7 +55,7 @@ pub struct Json<'a> {
     notes: &'a [String],
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct CheckJson {
     figure: Figure,
     value: f64,
@@ -64,7 +65,7 @@ struct CheckJson {
     noise: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct OtherJson {
     figure: Figure,
     value: f64,

@@ -3,6 +3,15 @@
 use std::fmt::Write;
 
 use model::{Bytes, Explained};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What `bursar report --json` writes of a record of `bursar advise`.
+#[derive(JsonSchema, Serialize)]
+pub struct DecisionsJson<'a> {
+    /// The decisions, in their order.
+    pub explained: &'a [Explained],
+}
 
 /// A line for each decision.
 pub fn decisions<'a>(explained: impl IntoIterator<Item = &'a Explained>) -> String {

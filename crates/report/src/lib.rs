@@ -37,7 +37,7 @@ use model::{BudgetReport, Header, Observation, RunAccount, RunRole, Trial};
 
 pub use answer::{limit_lines, paste_lines};
 pub use attribution::{Attributed, BY_LIBRARY, FilesInMemory, SCALING, files_in_memory};
-pub use decisions::decisions;
+pub use decisions::{DecisionsJson, decisions};
 pub use diff::{Diff, DiffRow, DiffSet, DiffUnit, DiffValue};
 pub use faults::Faulted;
 pub use format::{seconds, shell_word};

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use model::Bytes;
 use predict::{Beyond, Confidence, Forecast, INPUT_BYTES, LeftOut, NotGiven, Past, Unknown};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::answer::limit_lines;
@@ -48,7 +49,7 @@ pub struct Answer {
 }
 
 /// What `--json` prints.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Json<'a> {
     kind: &'a str,
     runs_used: Vec<Used<'a>>,
@@ -69,7 +70,7 @@ pub struct Json<'a> {
     largest_waste_byte_seconds: f64,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Used<'a> {
     record: &'a str,
     features: &'a BTreeMap<String, f64>,
@@ -82,7 +83,7 @@ impl Used<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Predicted {
     floor: Option<u64>,
     knee: Option<u64>,

@@ -1,13 +1,14 @@
 //! Several runs of a command that were asked for, of which the last may not have come to its end.
 
 use model::{Exit, Header, Observation, RecordKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The option in a record's header: how many were asked for.
 pub const RUNS: &str = "runs";
 
 /// Runs that are missing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Unfinished {
     /// Runs that were to be made.
     pub asked: usize,

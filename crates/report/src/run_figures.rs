@@ -1,13 +1,14 @@
 //! What a record says of one run, or of several equal ones, in figures.
 
 use model::{Header, Observation, RunAccount, Spread};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::repeated::{Unfinished, is_complete};
 
 /// The account of the run of median length, and with `-n` all of them, the spread of those that came to their end,
 /// and what is missing.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct RunFigures<'a> {
     #[serde(flatten)]
     account: &'a RunAccount,
@@ -20,7 +21,7 @@ pub struct RunFigures<'a> {
 }
 
 /// Figures over several equal runs.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Variability {
     wall_seconds: Option<Spread>,
     app_max_rss_bytes: Option<Spread>,

@@ -1,13 +1,14 @@
 //! Tasks of a workflow, summed by their rule.
 
 use model::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::format::{count, opt_seconds, or_unknown, printable, seconds};
 use crate::tables::{Table, Tone};
 
 /// The tasks of a workflow that left a record each.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Tasks {
     /// By name.
     pub rules: Vec<RuleTasks>,
@@ -19,7 +20,7 @@ pub struct Tasks {
 
 /// The tasks of one rule (Snakemake) or process (Nextflow). Figures of memory are of the tasks that came to their end: those
 /// of others are lower bounds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct RuleTasks {
     /// Its name; of `total` empty.
     pub rule: String,
@@ -38,7 +39,7 @@ pub struct RuleTasks {
 }
 
 /// A figure over tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Spread<T> {
     /// The lower one of two.
     pub median: T,
@@ -47,7 +48,7 @@ pub struct Spread<T> {
 }
 
 /// A record that could not be used.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct LeftOut {
     /// The file.
     pub path: String,

@@ -1,6 +1,7 @@
 // Generated from preload/abi.h by `UPDATE_ABI=1 cargo test -p runtime-abi`. Do not edit.
 #![allow(missing_docs)]
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{field, put};
@@ -40,7 +41,7 @@ pub const REFERENCE_FILE_BYTES: usize = 1314816;
 pub const PROCESS_GOES_ON: usize = 256;
 
 /// `enum log_entry`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum LogEntry {
@@ -88,7 +89,7 @@ impl LogEntry {
 }
 
 /// `enum log_reason`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum LogReason {
@@ -134,7 +135,7 @@ impl LogReason {
 }
 
 /// `enum kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum Kind {
@@ -168,7 +169,7 @@ impl Kind {
 }
 
 /// `enum owner`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum Owner {
@@ -196,7 +197,7 @@ impl Owner {
 }
 
 /// `enum pool_status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum PoolStatus {
@@ -228,7 +229,7 @@ impl PoolStatus {
 }
 
 /// `enum pool_zeroing_state`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum PoolZeroingState {
@@ -258,7 +259,7 @@ impl PoolZeroingState {
 }
 
 /// `enum passed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum Passed {
@@ -306,7 +307,7 @@ impl Passed {
 }
 
 /// `enum provision_left_alone`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum ProvisionLeftAlone {
@@ -332,7 +333,7 @@ impl ProvisionLeftAlone {
 }
 
 /// `enum advice_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum AdviceKind {
@@ -362,7 +363,7 @@ impl AdviceKind {
 }
 
 /// `enum advice_action`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum AdviceAction {
@@ -398,7 +399,7 @@ impl AdviceAction {
 }
 
 /// `enum advice_why`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum AdviceWhy {
@@ -432,7 +433,7 @@ impl AdviceWhy {
 }
 
 /// `enum advice_left_alone`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum AdviceLeftAlone {
@@ -460,7 +461,7 @@ impl AdviceLeftAlone {
 }
 
 /// `enum reference_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum ReferenceKind {
@@ -498,7 +499,7 @@ impl ReferenceKind {
 }
 
 /// `enum process_part`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum ProcessPart {
@@ -558,7 +559,7 @@ impl ProcessPart {
 }
 
 /// `enum reference_class`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u32)]
 pub enum ReferenceClass {

@@ -1,11 +1,13 @@
 //! What a person can do here, and how well: one line for each main command, from the rungs that were found.
 
+use history::prune::Pruned;
 use linux::probe::Finding;
 use report::terminal::paragraph;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How well a command works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// As it is meant to.
@@ -17,7 +19,7 @@ pub enum Level {
 }
 
 /// One command here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Ability {
     /// The command's name.
     pub command: &'static str,
@@ -27,6 +29,19 @@ pub struct Ability {
     pub why: String,
     /// What would make it better; `None` if it works, or if nothing is known to help.
     pub next: Option<String>,
+}
+
+/// What `bursar doctor --json` writes.
+#[derive(JsonSchema, Serialize)]
+pub struct Json<'a> {
+    /// One for each main command.
+    pub abilities: &'a [Ability],
+    /// One for each rung of each ladder.
+    pub findings: &'a [Finding],
+    /// What `--repair` put back, as sentences; null without it.
+    pub repaired: Option<&'a [String]>,
+    /// The records that `--prune` removed; null without it.
+    pub pruned: Option<Pruned>,
 }
 
 /// The five main commands, in this order.

@@ -12,6 +12,7 @@ use model::{Attribution, Axis, Bytes, Named, Observation, OtherProcess, RecordKi
 use record::{Entry, Record};
 use report::Attributed;
 use rustix::process::{Resource, getrlimit};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bench::{Bench, References, header};
@@ -45,7 +46,7 @@ const MOST_COMPONENTS: usize = 14;
 const MOST_GLOBS: usize = 56;
 
 /// The figures of one run.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct RunFigures<'a> {
     exit_status: Option<i32>,
     wall_seconds: f64,
@@ -58,7 +59,7 @@ pub struct RunFigures<'a> {
 }
 
 /// The figures of a record.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Figures<'a> {
     /// Of its run.

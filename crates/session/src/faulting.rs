@@ -20,6 +20,7 @@ use model::{
 use record::{Entry, Record};
 use report::Faulted;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bench::{header, unix_ns};
@@ -35,7 +36,7 @@ const TICK_COUNTED: Duration = Duration::from_millis(20);
 const LOAD: &str = r#"while kill -0 "$PPID" 2>/dev/null; do (eval "$1") || exit; done"#;
 
 /// What `--json` prints. The faults over time and the histograms are in the record.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Figures<'a> {
     exit_status: Option<i32>,
     wall_seconds: f64,

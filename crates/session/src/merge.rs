@@ -7,20 +7,21 @@ use anyhow::{Context, bail};
 use model::{Observation, Origin, RecordKind, RunAccount, RunRole};
 use record::{Entry, Record};
 use report::{RunFigures, run_figures};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::rank::{JOB, RANK, RANKS};
 use crate::sink::Sink;
 
 /// The figures of a merged record: the account of all together, and that of each.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Figures<'a> {
     #[serde(flatten)]
     whole: RunFigures<'a>,
     parts: Vec<PartFigures<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct PartFigures<'a> {
     host: &'a str,
     rank: Option<u32>,

@@ -13,6 +13,7 @@ use provision::sentences::{copied, from_pool, too_small, unwritten};
 use provision::size::{needed, own_number};
 use provision::stats::{Amount, Figures, LeftAlone, ProcessStats, Reason, describe};
 use report::seconds;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::inside::{self, Inside};
@@ -40,7 +41,7 @@ pub struct Options {
 }
 
 /// What `--stats` writes.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Stats<'a> {
     #[serde(flatten)]
     figures: Figures,
@@ -54,7 +55,7 @@ pub struct Stats<'a> {
 }
 
 /// What `bursar pool size --json` writes.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Needed<'a> {
     pool_bytes: u64,
     demand_bytes_peak: u64,

@@ -1,10 +1,11 @@
 //! The figures that are compared.
 
 use model::{Bytes, Observation, RunAccount, names};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A figure of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
     /// The peak of the charge, page cache included

@@ -12,6 +12,7 @@ use provision::sentences::{copied, from_pool, too_small, unwritten};
 use provision::state::Directory;
 use provision::stats::Figures;
 use report::seconds;
+use schemars::JsonSchema;
 use serde::Serialize;
 use session::inside::{self, Inside};
 use session::launch::Launcher;
@@ -55,7 +56,7 @@ pub struct Ran {
 }
 
 /// The contents of `--stats`.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 pub struct Stats<'a> {
     #[serde(flatten)]
     figures: &'a AdviceFigures,
@@ -71,7 +72,7 @@ pub struct Stats<'a> {
 }
 
 /// Memory served from a pool.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Pooled {
     name: String,
     #[serde(flatten)]

@@ -9,6 +9,7 @@ use linux::pages::{Advised, Refusal};
 use linux::procfs;
 use model::{Advice, AdviceFigures, Explained};
 use report::seconds;
+use schemars::JsonSchema;
 use serde::Serialize;
 use track::regions::{Error, Region, Regions};
 
@@ -43,7 +44,7 @@ pub struct Settings {
 }
 
 /// What the agent did.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Stats {
     /// Peak of huge memory over peak of anonymous memory during this run; `None`: there was no memory.
     huge_share: Option<f64>,

@@ -9,11 +9,12 @@ use advise::State;
 use linux::secure_file::{Folder, PRIVATE_FILE};
 use linux::{buddyinfo, calibrate, idle, numa, procfs};
 use model::Costs;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use session::say::tell;
 
 /// The remembered costs; also printed as JSON.
-#[derive(Serialize, Deserialize)]
+#[derive(JsonSchema, Serialize, Deserialize)]
 pub struct Calibrated {
     /// Identifies the boot in which they were measured.
     boot_id: String,

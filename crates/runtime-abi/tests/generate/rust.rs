@@ -7,6 +7,7 @@ use super::{Abi, Field, Struct, camel, short};
 const HEAD: &str = "// Generated from preload/abi.h by `UPDATE_ABI=1 cargo test -p runtime-abi`. Do not edit.
 #![allow(missing_docs)]
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{field, put};
@@ -33,7 +34,7 @@ impl Abi {
 fn enumeration(out: &mut String, tag: &str, members: &[(String, i64)]) {
     let (name, count) = (camel(tag), members.len());
     let short = short(members);
-    let derives = "Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize";
+    let derives = "Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize";
     writeln!(out, "\n/// `enum {tag}`.\n#[derive({derives})]\n#[serde(rename_all = \"snake_case\")]").unwrap();
     writeln!(out, "#[repr(u32)]\npub enum {name} {{").unwrap();
     for (short, (_, value)) in short.iter().zip(members) {
