@@ -28,6 +28,11 @@ pub struct ForeignFile {
 /// What is not visible of files that are read through mappings: which pages they are is known.
 pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the first, so the curve may be too low";
 
+/// Refaults below both of these are negligible: this many bytes, and this share of the distinct bytes. Almost every
+/// program refers to some small file twice, such as its locale or its libraries' headers, at its begin and at its end.
+const NEGLIGIBLE_BYTES: u64 = 1 << 20;
+const NEGLIGIBLE_SHARE: f64 = 0.01;
+
 /// The file demand curve of a run without a limit.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FileDemand {
@@ -57,6 +62,13 @@ pub struct FileDemand {
 }
 
 impl FileDemand {
+    /// The point from which on more memory saves no reads worth mentioning: the smallest limit whose refaults are at
+    /// most 1 MiB, or 1 % of the distinct bytes if that is more. `None` without points.
+    pub fn knee(&self) -> Option<DemandPoint> {
+        let negligible = NEGLIGIBLE_BYTES.max((self.distinct_bytes as f64 * NEGLIGIBLE_SHARE) as u64);
+        self.points.iter().find(|point| point.refault_bytes <= negligible).copied()
+    }
+
     /// Bytes read again at a limit, interpolated. Below the first point: the first point's.
     pub fn refault_bytes_at(&self, limit_bytes: u64) -> Option<u64> {
         let after = self.points.partition_point(|p| p.limit_bytes < limit_bytes);
@@ -73,6 +85,20 @@ impl FileDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_file_read_twice_moves_no_knee() {
+        const MIB: u64 = 1 << 20;
+        let point = |limit: u64, refault_bytes| DemandPoint { limit_bytes: limit * MIB, refault_bytes };
+        let demand =
+            |distinct: u64, points| FileDemand { distinct_bytes: distinct * MIB, points, ..Default::default() };
+        let limit = |demand: &FileDemand| demand.knee().map(|point| point.limit_bytes / MIB);
+        let cliff = vec![point(10, 300 * MIB), point(299, 300 * MIB), point(300, 2 * MIB), point(400, 0)];
+        assert_eq!(limit(&demand(300, cliff.clone())), Some(300), "2 of 300 MiB are less than 1 %");
+        assert_eq!(limit(&demand(100, cliff)), Some(400), "of 100 MiB they are more");
+        assert_eq!(limit(&demand(5, vec![point(3, MIB / 2), point(290, 0)])), Some(3), "less than 1 MiB");
+        assert_eq!(limit(&demand(5, Vec::new())), None);
+    }
 
     #[test]
     fn between_two_points_the_curve_is_a_line_and_beyond_them_flat() {

@@ -38,11 +38,12 @@ pub fn lines(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Vec<DemandLi
     lines
 }
 
-/// What a limit below the knee costs: the largest limit at which a quarter of the curve's height is reached, and the curve's first point
-/// where that is clearly higher.
+/// What a limit below the knee costs: the largest limit there at which a quarter of the curve's height is reached, and
+/// the curve's first point if that is clearly higher.
 pub fn below_knee(demand: &FileDemand) -> Vec<DemandPoint> {
     let Some(first) = demand.points.first() else { return Vec::new() };
-    let near = demand.points.iter().rev().find(|point| point.refault_bytes >= first.refault_bytes / 4);
+    let below = demand.points.iter().take_while(|point| Some(**point) != demand.knee());
+    let near = below.filter(|point| point.refault_bytes >= first.refault_bytes / 4).last();
     let is_higher = |point: &&DemandPoint| point.refault_bytes < first.refault_bytes / 10 * 9;
     let far = near.filter(is_higher).map(|_| *first);
     near.copied().into_iter().chain(far).collect()
@@ -90,8 +91,12 @@ mod tests {
             let demand = FileDemand { points, ..Default::default() };
             below_knee(&demand).iter().map(|point| point.limit_bytes).collect::<Vec<_>>()
         };
-        assert_eq!(limits(vec![point(100, 900), point(400, 900), point(401, 0)]), [400]);
-        assert_eq!(limits((0..=10).map(|i| point(i * 10, 1000 - i * 100)).collect()), [70, 0]);
+        assert_eq!(limits(vec![point(100, 900 << 20), point(400, 900 << 20), point(401, 0)]), [400]);
+        assert_eq!(limits((0..=10).map(|i| point(i * 10, (1000 - i * 100) << 20)).collect()), [70, 0]);
+        assert_eq!(
+            limits(vec![point(100, 3 << 20), point(150, 2 << 20), point(200, 1 << 20), point(300, 0)]),
+            [150, 100]
+        );
         assert_eq!(limits(Vec::new()), [0; 0]);
     }
 

@@ -108,7 +108,7 @@ pub fn uncached_step(observation: &Observation, account: &RunAccount) -> Option<
         account.limit_bytes.map(|limit| format!("the limit of {} was not tested for these pages. ", size(limit)));
     (is_doubted && observation.target == Target::Command).then(|| {
         format!(
-            "  {}To have them in, run it after `sync; echo 3 > /proc/sys/vm/drop_caches` (root), or use `bursar budget`, which evicts \
+            "  {}To include them, run the command after `sync; echo 3 > /proc/sys/vm/drop_caches` (root), or use `bursar budget`, which evicts \
              these files before each run",
             untested.unwrap_or_default()
         )

@@ -229,28 +229,29 @@ fn cache_facts(observation: &Observation, account: &RunAccount) -> Vec<(&'static
         ("must fit", format!("{at_least}{}{to}   cannot be reclaimed", size(floor)))
     });
     let pays_off = demand.and_then(|demand| pays_off(demand, demand::seconds_per_byte(observation, account)));
-    must_fit.into_iter().chain(pays_off.map(|text| ("pays off up to", text))).collect()
+    must_fit.into_iter().chain(pays_off).collect()
 }
 
 /// Whether files are read again that are charged to others, or that nobody counted.
 fn needs_more_than(demand: &FileDemand, need: Option<u64>) -> bool {
-    let (Some(first), Some(last), Some(need)) = (demand.points.first(), demand.points.last(), need) else {
+    let (Some(first), Some(knee), Some(need)) = (demand.points.first(), demand.knee(), need) else {
         return false;
     };
-    first.refault_bytes >= LEAST_CACHE_BYTES && last.limit_bytes as f64 > need as f64 * (1.0 + LEAST_CACHE_SHARE)
+    first.refault_bytes >= LEAST_CACHE_BYTES && knee.limit_bytes as f64 > need as f64 * (1.0 + LEAST_CACHE_SHARE)
 }
 
-fn pays_off(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Option<String> {
+fn pays_off(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Option<(&'static str, String)> {
     let first = demand.points.first()?;
-    if first.refault_bytes == 0 {
-        let limit = size(first.limit_bytes);
-        return Some(if demand_is_least(demand) {
-            format!("{limit}   above that no page was seen to be used again")
-        } else {
-            format!("{limit}   above that no page of a file is used again")
-        });
+    let knee = demand.knee()?;
+    if knee == *first {
+        let saves = match (first.refault_bytes, demand_is_least(demand)) {
+            (0, true) => "saves no reads that bursar saw: no page of a file was used again".into(),
+            (0, false) => "saves no reads: no page of a file is used again".into(),
+            (some, true) => format!("saves at least {} of reads", size(some)),
+            (some, false) => format!("saves only {} of reads", size(some)),
+        };
+        return Some(("more memory", saves));
     }
-    let knee = demand.points.iter().find(|point| point.refault_bytes == 0)?;
     // The nearest first.
     let below = demand::below_knee(demand);
     let mut limits: Vec<u64> = below.iter().rev().map(|point| point.limit_bytes).collect();
@@ -263,7 +264,7 @@ fn pays_off(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Option<String
     });
     let least = if demand_is_least(demand) { "at least " } else { "" };
     let again = below.collect::<Vec<_>>().join(", ");
-    Some(format!("{at_knee}   below that it reads again: {least}{again}"))
+    Some(("pays off up to", format!("{at_knee}   below that it reads again: {least}{again}")))
 }
 
 /// What slows it down or is beside the charge.
