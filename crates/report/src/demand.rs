@@ -38,15 +38,22 @@ pub fn lines(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Vec<DemandLi
     lines
 }
 
+/// A limit is shown beside the knee only if it is at most this share of it: then both differ when they are rounded.
+const BELOW_KNEE: f64 = 0.99;
+
 /// What a limit below the knee costs: the largest limit there at which a quarter of the curve's height is reached, and
 /// the curve's first point if that is clearly higher.
 pub fn below_knee(demand: &FileDemand) -> Vec<DemandPoint> {
     let Some(first) = demand.points.first() else { return Vec::new() };
-    let below = demand.points.iter().take_while(|point| Some(**point) != demand.knee());
-    let near = below.filter(|point| point.refault_bytes >= first.refault_bytes / 4).last();
-    let is_higher = |point: &&DemandPoint| point.refault_bytes < first.refault_bytes / 10 * 9;
+    let Some(knee) = demand.knee() else { return Vec::new() };
+    let below = demand.points.iter().take_while(|point| **point != knee);
+    let near = below.filter(|point| point.refault_bytes >= first.refault_bytes / 4).last().map(|point| {
+        let limit_bytes = point.limit_bytes.min((knee.limit_bytes as f64 * BELOW_KNEE) as u64).max(first.limit_bytes);
+        DemandPoint { limit_bytes, refault_bytes: demand.refault_bytes_at(limit_bytes).unwrap_or(point.refault_bytes) }
+    });
+    let is_higher = |point: &DemandPoint| point.refault_bytes < first.refault_bytes / 10 * 9;
     let far = near.filter(is_higher).map(|_| *first);
-    near.copied().into_iter().chain(far).collect()
+    near.into_iter().chain(far).collect()
 }
 
 /// Seconds that this run's time was longer per byte that it read from storage: block I/O delay over what `wait4` counted as read. Tasks
@@ -91,7 +98,7 @@ mod tests {
             let demand = FileDemand { points, ..Default::default() };
             below_knee(&demand).iter().map(|point| point.limit_bytes).collect::<Vec<_>>()
         };
-        assert_eq!(limits(vec![point(100, 900 << 20), point(400, 900 << 20), point(401, 0)]), [400]);
+        assert_eq!(limits(vec![point(100, 900 << 20), point(400, 900 << 20), point(401, 0)]), [396]);
         assert_eq!(limits((0..=10).map(|i| point(i * 10, (1000 - i * 100) << 20)).collect()), [70, 0]);
         assert_eq!(
             limits(vec![point(100, 3 << 20), point(150, 2 << 20), point(200, 1 << 20), point(300, 0)]),
