@@ -65,7 +65,7 @@ void owners_log(void) {
     if (left_out && !left_out_logged)
         log_note(
             "by library: at most %u shared objects have a line of their own, of which %u by their code and data alone; "
-            "what others hold is \"(not told apart)\" of their component, that of %s first",
+            "what others hold is \"(not known which)\" of their component, that of %s first",
             OWNERS - OWNERS_BEGIN - component_count, OF_FILES - component_count, text_base(objects[left_out].path));
     left_out_logged |= left_out != 0;
 }

@@ -246,7 +246,7 @@ fn growth_between_the_last_scan_and_a_kill_is_in_the_total() {
             assert!(found.abs_diff(SIZE) <= 3 << 20, "{case}: {figure} grew by {found}: {:#}", runs[0].1);
         }
         let notes = runs[0].1["notes"].to_string();
-        assert!(notes.contains("not looked at since") && notes.contains("killed by signal"), "{case}: {notes}");
+        assert!(notes.contains("not sampled in the last") && notes.contains("killed by signal"), "{case}: {notes}");
         assert_eq!(runs[0].1["per_rank"][0]["ended"], "killed", "{case}");
     }
 }
@@ -1197,7 +1197,7 @@ fn many_libraries_are_summarised_and_indistinct_ones_named() {
     }
     let words = [program("allocators/many"), folder.path().display().to_string(), count.to_string(), SIZE.to_string()];
     let stderr = printed_words(&["--by-library"], words.clone());
-    assert!(stderr.contains(" more ") && stderr.contains("(not told apart)"), "{stderr}");
+    assert!(stderr.contains(" more ") && stderr.contains("(not known which)"), "{stderr}");
     assert!(stderr.contains("by library: at most") && stderr.contains("that of "), "{stderr}");
     let (_, json, _) = attribute(&["--by-library"], words.clone());
     let libraries = json["libraries"].as_array().unwrap();

@@ -322,9 +322,9 @@ fn both_formats_are_valid_and_have_equal_values() {
     assert_eq!(text.kinds["bursar_cgroup_refaults_total"], open.kinds["bursar_cgroup_refaults"]);
     assert_eq!((&*open.kinds["bursar_build"], &*text.kinds["bursar_build_info"]), ("info", "gauge"));
     assert!(open.get("process_resident_memory_bytes", &[]).unwrap() > MIB);
-    assert!(open.get("bursar_look_duration_seconds", &[]).unwrap() > 0.0);
-    let begin = open.get("bursar_looks_total", &[]).unwrap();
-    served.metrics_when(|page| page.get("bursar_looks_total", &[]).unwrap() > begin);
+    assert!(open.get("bursar_scan_duration_seconds", &[]).unwrap() > 0.0);
+    let begin = open.get("bursar_scans_total", &[]).unwrap();
+    served.metrics_when(|page| page.get("bursar_scans_total", &[]).unwrap() > begin);
 }
 
 #[test]
@@ -362,10 +362,10 @@ fn thousands_of_cgroups_delay_neither_answers_nor_the_end() {
     let Some(cgroups) = Cgroups::make("many") else { return };
     (0..3000).for_each(|number| drop(cgroups.add(&number.to_string())));
     let served = Served::start(&["--max-cgroups", "5000"]);
-    let page = served.metrics_when(|page| page.get("bursar_look_interval_seconds", &[]).unwrap() > 0.05);
+    let page = served.metrics_when(|page| page.get("bursar_scan_interval_seconds", &[]).unwrap() > 0.05);
     assert!(page.get("bursar_cgroups", &[]).unwrap() >= 3000.0);
-    let before = page.get("bursar_looks_total", &[]).unwrap();
-    served.metrics_when(|page| page.get("bursar_looks_total", &[]).unwrap() > before);
+    let before = page.get("bursar_scans_total", &[]).unwrap();
+    served.metrics_when(|page| page.get("bursar_scans_total", &[]).unwrap() > before);
     let (status, stderr) = served.end();
     assert_eq!(status, Some(0));
     assert!(stderr.contains("the interval is") && stderr.contains("instead of 0.1 s"), "{stderr}");
@@ -543,7 +543,7 @@ fn prometheus_answers_every_query_of_the_dashboard() {
 
     let prometheus = Prometheus::start(&served.address);
     let begin = Instant::now();
-    while prometheus.series("rate(bursar_looks_total[15s])") != Ok(1) {
+    while prometheus.series("rate(bursar_scans_total[15s])") != Ok(1) {
         assert!(begin.elapsed() < PATIENCE, "{:?}", prometheus.series("up"));
         std::thread::sleep(Duration::from_millis(200));
     }

@@ -327,8 +327,7 @@ fn files_in_memory(run: &Observation, need: u64) -> Option<Doubt> {
     let bytes = files.bytes?;
     matters(bytes, need).then(|| {
         let sentence = format!(
-            "at least {} in files in memory (largest: {}) are missing from that figure: no cgroup told of them, and they are not \
-             reclaimable",
+            "at least {} in files in memory (largest: {}) are missing from that figure: no cgroup counted them, and they cannot be reclaimed",
             Bytes(bytes),
             files.name
         );
@@ -360,7 +359,7 @@ fn buffers(run: &Observation, header: &Header, need: u64) -> Option<Doubt> {
     let (name, _) = kinds.iter().max_by_key(|(_, bytes)| *bytes)?;
     (charge(run).is_none() && matters(bytes, need)).then(|| {
         let sentence = format!(
-            "up to {} that {name} of it may hold are missing from that figure: no cgroup told of them, and they are not reclaimable",
+            "up to {} that {name} of it may hold are missing from that figure: no cgroup counted them, and they cannot be reclaimed",
             Bytes(bytes)
         );
         lacking(DoubtKind::NotCounted, Some(bytes), sentence)
@@ -534,7 +533,7 @@ fn untold(run: &Observation, need: u64) -> Option<Doubt> {
     let bytes = run.evidence.untold_bytes.filter(|_| crate::tree::is_source(run))?;
     matters(bytes, need).then(|| {
         let sentence = format!(
-            "processes that told nothing of themselves, as they were killed or are statically linked, may have held up to {}",
+            "processes of which only the kernel's totals are known, because they were killed or are statically linked, may have held up to {}",
             Bytes(bytes)
         );
         doubt(DoubtKind::NotCounted, Some(bytes), sentence)

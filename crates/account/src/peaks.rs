@@ -137,7 +137,7 @@ fn say_how_far_apart(run: &Observation, kept: u64, seen: u64, notes: &mut Vec<St
     }
     let (kept, seen) = (Bytes(kept), Bytes(seen));
     notes.push(if is_attached(run) {
-        format!("The peak charge of {kept} may be from before bursar looked; while it looked, the most was {seen}.")
+        format!("The peak charge of {kept} may be from before bursar started; since then, the most was {seen}.")
     } else {
         format!(
             "{KEPT_PEAK_NOTE} {kept}; the largest sample saw {seen} ({:.0} % less), and the breakdown is \

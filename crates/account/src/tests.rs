@@ -212,7 +212,7 @@ fn a_peak_from_before_the_attachment_says_so() {
     observed.target = Target::Cgroup("/x".into());
     observed.kept.charge_bytes = Some(2000);
     let seen = account(&observed, &header("no swap"));
-    assert!(seen.notes[0].contains("from before bursar looked"), "{:?}", seen.notes);
+    assert!(seen.notes[0].contains("from before bursar started"), "{:?}", seen.notes);
 }
 
 #[test]

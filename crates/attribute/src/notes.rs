@@ -22,7 +22,7 @@ pub fn rung(by: Axis, processes: &[Process]) -> String {
             said.push(rung);
         }
     }
-    if said.is_empty() { "no process was told to follow its touches (--by touch)".into() } else { said.join("; ") }
+    if said.is_empty() { "no process followed first touches (--by touch)".into() } else { said.join("; ") }
 }
 
 /// Sentences, each once, with the ranks it is of.
@@ -33,10 +33,10 @@ pub fn notes(groups: &Groups) -> Vec<String> {
         let log = process.log;
         let mut of_log: Vec<_> = log.notes.iter().filter(|note| !note.starts_with(TOUCH)).cloned().collect();
         if !log.complete {
-            of_log.push("the log is cut or damaged: what followed is not told".into());
+            of_log.push("the log is cut or damaged: its rest is missing".into());
         } else if process.gone_ns.is_none() {
             of_log.push(
-                "the log has no end, as after a kill or of a process that goes on: what was logged until then is told"
+                "the log has no end, because the process was killed or goes on: its figures are those until then"
                     .into(),
             );
         }
@@ -79,12 +79,12 @@ fn unseen(groups: &Groups) -> Option<String> {
     all.sort_by_key(|(_, unseen)| std::cmp::Reverse(unseen.bytes));
     let (process, most) = all.first()?;
     let why = match most.gap {
-        Gap::BetweenLooks => "not looked at when it held the most".into(),
+        Gap::BetweenLooks => "not sampled when it held the most".into(),
         Gap::BeforeEnd { seconds, signal } => {
             let end = signal.map_or_else(|| "ended".into(), |signal| format!("was killed by signal {signal}"));
             match seconds {
-                Some(seconds) => format!("not looked at since {seconds:.2} s before it {end}"),
-                None => format!("not looked at again before it {end}"),
+                Some(seconds) => format!("not sampled in the last {seconds:.2} s before it {end}"),
+                None => format!("not sampled again before it {end}"),
             }
         }
     };

@@ -196,7 +196,7 @@ fn with_kernel(logs: &[Log], peaks: &[KernelPeak]) -> Attributed {
 fn what_a_killed_process_grew_by_since_its_last_look_is_unattributed() {
     let log = Log::new(Who::default()).heap(1, "start", &[(APPLICATION, 10), (OWN, 3)]);
     let log = log.heap(100, "timer", &[(APPLICATION, 57)]);
-    for (ended_ms, why) in [(Some(1100), "not looked at since 1.00 s before"), (None, "not looked at again before")] {
+    for (ended_ms, why) in [(Some(1100), "not sampled in the last 1.00 s before"), (None, "not sampled again before")] {
         let found = with_kernel(std::slice::from_ref(&log), &[kernel(160, ended_ms, 137)]).attribution;
         assert_eq!(found.total_peak_bytes, 157 * MIB, "without the runtime's own");
         assert_eq!((found.unattributed_peak_bytes, found.components["application"].peak_bytes), (100 * MIB, 57 * MIB));
@@ -216,7 +216,7 @@ fn heap_that_a_killed_process_told_of_since_its_last_look_is_attributed() {
     assert_eq!((found.total_peak_bytes, found.unattributed_peak_bytes), (160 * MIB, 36 * MIB));
     assert_eq!((found.components["application"].peak_bytes, found.components["mpi"].peak_bytes), (117 * MIB, 7 * MIB));
     assert!(found.notes[0].contains("36.0 MiB of the peak"), "{:?}", found.notes);
-    assert!(found.notes[0].contains("not looked at since 0.80 s before"), "{:?}", found.notes);
+    assert!(found.notes[0].contains("not sampled in the last 0.80 s before"), "{:?}", found.notes);
     let all = with_kernel(&[killed], &[kernel(124, Some(1100), 137)]).attribution;
     assert_eq!((all.total_peak_bytes, all.unattributed_peak_bytes), (124 * MIB, 0));
     // The next look knows better.
@@ -255,7 +255,7 @@ fn a_peak_between_two_looks_is_in_the_total_and_unattributed() {
         (80 * MIB, 40 * MIB, 40 * MIB)
     );
     assert_eq!((found.components["application"].peak_bytes, found.total.at_end_bytes), (40 * MIB, 12 * MIB));
-    assert!(found.notes[0].ends_with("not looked at when it held the most"), "{:?}", found.notes);
+    assert!(found.notes[0].ends_with("not sampled when it held the most"), "{:?}", found.notes);
 }
 
 #[test]

@@ -149,7 +149,8 @@ fn doubts(a: &Analysis, tried: &[Tried], bracket: &Bracket, cut_short: Option<St
     }
     let is_decided = a.memory_is_conclusive || a.margin_is_conclusive;
     if !a.resolves_slow_down && !is_decided {
-        let noise = format!("so few runs cannot tell a slow-down of {:.0} % from noise", a.settings.slowdown * 100.0);
+        let noise =
+            format!("so few runs cannot distinguish a slow-down of {:.0} % from noise", a.settings.slowdown * 100.0);
         doubts.push(match a.references_needed() {
             Some(runs) if runs <= MAX_RUNS => format!("{noise}: use --runs {runs}, or a quieter machine"),
             Some(_) => format!("{noise}: use a quieter machine"),

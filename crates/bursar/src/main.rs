@@ -113,7 +113,7 @@ fn act(action: Action) -> anyhow::Result<Status> {
         anyhow::bail!(shortage);
     } else if !linux::procfs::is_mounted() {
         anyhow::bail!(
-            "/proc, where the kernel tells of processes, is not mounted here; with the right to mount: mount -t proc proc /proc"
+            "/proc, which bursar needs, is not mounted here; with the right to mount: mount -t proc proc /proc"
         );
     }
     if let Some(results) = results_of(&action) {

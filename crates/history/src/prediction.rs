@@ -195,7 +195,7 @@ impl<'a> Wanted<'a> {
         } else if !runs.is_empty() {
             if self.options.size.is_some() {
                 bail!(
-                    "no past run of '{}' tells the size of its input, so --size says nothing; leave it out",
+                    "no past run of '{}' has the size of its input on record, so --size has no effect; leave it out",
                     self.name
                 );
             }

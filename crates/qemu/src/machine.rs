@@ -311,7 +311,7 @@ fn tell(qmp: &mut Qmp, before: &Balloon) -> anyhow::Result<()> {
 
 /// What its guest has.
 fn actual(qmp: &mut Qmp) -> anyhow::Result<u64> {
-    number(&qmp.ask("query-balloon", json!({}))?["actual"]).context("QEMU does not tell the balloon's size")
+    number(&qmp.ask("query-balloon", json!({}))?["actual"]).context("QEMU does not report the size of the balloon")
 }
 
 /// Its guest is to have so much.

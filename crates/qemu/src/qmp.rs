@@ -34,7 +34,7 @@ impl Qmp {
     pub fn connect(socket: &Path) -> anyhow::Result<Qmp> {
         let name = socket.display();
         let stream = open(socket).with_context(|| format!("nobody serves {name}; is it QEMU's -qmp unix:{name}?"))?;
-        let pid = socket_peercred(&stream).with_context(|| format!("who serves {name} is not told"))?.pid;
+        let pid = socket_peercred(&stream).with_context(|| format!("cannot find the process that serves {name}"))?.pid;
         let mut qmp =
             Qmp { socket: socket.into(), stream: BufReader::new(stream), pid: pid.as_raw_nonzero().get(), lost: None };
         let greeting = qmp.line().with_context(|| {
@@ -68,7 +68,7 @@ impl Qmp {
             }
             // What is neither is an event.
             if Instant::now() > due {
-                self.lost = Some("it tells much and does not answer".into());
+                self.lost = Some("it sends many events and no answer".into());
             }
         }
     }

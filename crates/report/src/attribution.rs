@@ -465,7 +465,7 @@ pub fn libraries_table(attribution: &Attribution) -> Table {
     };
     let (listed, more) = attribution.libraries.split_at(attribution.libraries.len().min(MOST_LIBRARIES));
     for library in listed {
-        let name = if library.library.is_empty() { "(not told apart)".into() } else { printable(&library.library) };
+        let name = if library.library.is_empty() { "(not known which)".into() } else { printable(&library.library) };
         let mut cells = vec![name];
         cells.extend(figures(library).map(size));
         cells.push(printable(&library.component));

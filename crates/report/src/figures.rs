@@ -42,7 +42,7 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
         return format!("{subject}{}", printable(&doubt.sentence));
     }
     let Some(need) = verdict::need(account) else {
-        return format!("{subject}peak memory not known: neither the kernel nor a sample told it");
+        return format!("{subject}peak memory not known: neither the kernel nor a sample has it");
     };
     let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
     let cut = account.cut_short.as_deref().filter(|_| !is_killed);
@@ -63,7 +63,7 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     if account.peak_charge_bytes.is_some() {
         parts.extend(account.peak_breakdown.file.map(|file| format!("file cache {} of it", size(file))));
     } else {
-        parts.push("of the process tree; no cgroup told its page cache".to_string());
+        parts.push("of the process tree, without its page cache, which no cgroup counted".to_string());
     }
     if shared.is_some() {
         parts.push("its processes may share memory, and how much is not known".to_string());

@@ -43,7 +43,7 @@ pub fn made_from(curve: &TraceCurve) -> String {
     }
     sentence += &format!("; engine {}", curve.engine);
     if curve.sampled_share < 1.0 {
-        sentence += &format!(", which looked at {} of the {thing}s", percent(Some(curve.sampled_share)));
+        sentence += &format!(", from a sample of {} of the {thing}s", percent(Some(curve.sampled_share)));
     }
     sentence
 }
@@ -213,7 +213,7 @@ pub(crate) mod tests {
         let sampled = TraceCurve { sampled_share: 0.01, engine: "shards-rate".to_string(), warm_up: 50, ..curve() };
         assert_eq!(
             made_from(&sampled),
-            "loop.lackey: 12,000 references to about 100 pages after a warm-up of 50; engine shards-rate, which looked at 1 % \
+            "loop.lackey: 12,000 references to about 100 pages after a warm-up of 50; engine shards-rate, from a sample of 1 % \
              of the pages"
         );
     }

@@ -21,7 +21,7 @@ pub enum Error {
     #[error("cannot wait for clients: {0}")]
     Wait(io::Error),
     /// The thread that looks at the cgroups could not be had.
-    #[error("no thread to look at the cgroups can be had: {0}")]
+    #[error("cannot start the thread that scans the cgroups: {0}")]
     Thread(#[source] io::Error),
     /// A pattern that is none.
     #[error("'{0}' is not a cgroup's path or pattern: {1}")]

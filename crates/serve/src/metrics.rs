@@ -77,16 +77,16 @@ const OF_CGROUPS: [OfCgroup; 20] = [
     OfCgroup {
         family: gauge(
             "bursar_cgroup_peak_bytes",
-            "The largest charge: as the kernel has kept it, else the largest that was looked at.",
+            "The largest charge: the kernel's own peak, else the largest of all scans.",
         ),
         values: |of| one(of.most.charge),
     },
     OfCgroup {
-        family: gauge("bursar_cgroup_hugetlb_peak_bytes", "The most of the hugetlb pools, kept or looked at likewise."),
+        family: gauge("bursar_cgroup_hugetlb_peak_bytes", "The most memory from hugetlb pools, from the same source."),
         values: |of| one(of.most.hugetlb),
     },
     OfCgroup {
-        family: gauge("bursar_cgroup_swap_peak_bytes", "The most swap, kept or looked at likewise."),
+        family: gauge("bursar_cgroup_swap_peak_bytes", "The most swap, from the same source."),
         values: |of| one(of.most.swap),
     },
     OfCgroup {
@@ -154,7 +154,7 @@ const OF_CGROUPS: [OfCgroup; 20] = [
     OfCgroup {
         family: counter(
             "bursar_cgroup_reclaim_pages_total",
-            "Pages that reclaim has looked at (scanned), and those of them that it took (cgroup v2).",
+            "Pages that reclaim scanned, and those that it took (cgroup v2).",
         ),
         values: |of| each("pages", [("scanned", of.seen.memory.pgscan), ("taken", of.seen.memory.pgsteal)]),
     },
@@ -178,16 +178,15 @@ const OF_CGROUPS: [OfCgroup; 20] = [
 const PRESSURE: Family =
     counter("bursar_machine_pressure_seconds_total", "Time in which some or all tasks of the machine stalled (PSI).");
 const CGROUPS: Family = gauge("bursar_cgroups", "Cgroups that are watched.");
-const LEFT_OUT: Family = gauge(
-    "bursar_cgroups_left_out",
-    "Cgroups that were found and are not told of: above the number of --max-cgroups, or not to be read.",
-);
-const LOOKS: Family = counter("bursar_looks_total", "Looks at all cgroups.");
-const LOOK: Family = gauge("bursar_look_duration_seconds", "How long the last look took.");
-const LOOKED_AT: Family = gauge("bursar_last_look_timestamp_seconds", "When it was: what is told is from then.");
+const LEFT_OUT: Family =
+    gauge("bursar_cgroups_left_out", "Cgroups without metrics: more than --max-cgroups, or not readable.");
+const LOOKS: Family = counter("bursar_scans_total", "Scans of all cgroups.");
+const LOOK: Family = gauge("bursar_scan_duration_seconds", "Duration of the last scan.");
+const LOOKED_AT: Family =
+    gauge("bursar_last_scan_timestamp_seconds", "Time of the last scan, of which the metrics are.");
 const INTERVAL: Family = gauge(
-    "bursar_look_interval_seconds",
-    "From the begin of a look to that of the next: --interval, or longer where looks would use more than a fifth of a processor.",
+    "bursar_scan_interval_seconds",
+    "Time between the starts of two scans: --interval, or longer if scans would use more than a fifth of a processor.",
 );
 const SCRAPE: Family =
     gauge("bursar_scrape_duration_seconds", "How long it took to write the last answer before this.");

@@ -125,7 +125,9 @@ pub fn resolve(found: &Found, tree: bool) -> anyhow::Result<(Target, Scope)> {
         }
     };
     match procfs::stat(pid) {
-        Err(_) => bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path"),
+        Err(_) => {
+            bail!("there is no process {pid} that this user may observe; see `ps -e`, or name a cgroup by its path")
+        }
         Ok(stat) if stat.is_kernel => return Err(track::pages::Error::Kernel(pid).into()),
         Ok(_) if !rights::may_observe(pid) => bail!(rights::refusal(pid)),
         Ok(_) => {}

@@ -112,7 +112,7 @@ pub enum Outcome {
 /// A sentence if the options contradict each other, or if the command cannot be observed or recorded.
 pub fn attribute(options: &Options) -> anyhow::Result<Outcome> {
     if options.by == Axis::Touch && options.by_library {
-        bail!("--by-library tells whose call obtained memory, and goes with --by owner");
+        bail!("--by-library shows whose call obtained memory; use it with --by owner");
     }
     let names: BTreeSet<&str> =
         options.components.iter().map(|(name, _)| name.as_str()).filter(|n| *n != "mpi").collect();

@@ -63,7 +63,7 @@ impl Nodes {
     pub fn of(command: &[OsString]) -> anyhow::Result<Option<Nodes>> {
         let Some(launcher) = Launcher::of(command) else { return Ok(None) };
         let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"));
-        let listener = listener.context("no port can be had for what the nodes tell")?;
+        let listener = listener.context("cannot listen on a port for the nodes of the job")?;
         let port = listener.local_addr()?.port();
         let meeting = Meeting { key: procfs::uuid()?, port, addresses: addresses::own() };
         let beneath = Beneath::bursar(launcher, command, &meeting)?;
@@ -130,7 +130,7 @@ impl Nodes {
             if left.is_zero() {
                 let silent = state.nodes.iter().filter(|node| node.observation.is_none());
                 let silent: Vec<&str> = silent.map(|node| node.hello.host.as_str()).collect();
-                state.trouble = Some(format!("{} did not tell what they saw of the run", silent.join(", ")));
+                state.trouble = Some(format!("{} sent no figures of the run", silent.join(", ")));
             }
             state = run.news.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -462,7 +462,7 @@ fn read_through_mappings(observation: &Observation, mapped: &Mapped) -> Option<(
 pub(crate) fn add_file_demand(observation: &mut Observation, tracked: &Tracked, mapped: &Mapped, lead_ns: u64) {
     observation.sources.insert("file_demand".into(), tracked.rung.clone());
     if tracked.rung == Rung::Processes.to_string() {
-        observation.notes.push("This kernel has no tracepoint that tells of the page cache's references.".into());
+        observation.notes.push("This kernel has no tracepoint for references to the page cache.".into());
         return;
     }
     observation.kept.most_cached_bytes = tracked.most_cached_bytes;

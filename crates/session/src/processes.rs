@@ -15,7 +15,7 @@ pub struct Main<'a> {
 }
 
 /// Where the processes tell of themselves.
-const TOLD: &str = "told by each process at its end; samples, and wait4 of the command and of orphans";
+const TOLD: &str = "reports of each process at its end; samples, and wait4 of the command and of orphans";
 /// Where nobody told, as of a command that is statically linked.
 const SAMPLED: &str =
     "sampled, wait4 of the command and of orphans; others that ended between two samples may be missing";

@@ -62,7 +62,8 @@ pub fn without_library(why: &str) -> String {
 impl Spool {
     /// A new one, whose name begins so.
     pub fn create(prefix: &str) -> anyhow::Result<Spool> {
-        Spool::make(prefix).context("no folder for what the processes tell can be made; set TMPDIR to one of yours")
+        Spool::make(prefix)
+            .context("cannot create a folder for the reports of the processes; set TMPDIR to a folder of yours")
     }
 
     fn make(prefix: &str) -> io::Result<Spool> {

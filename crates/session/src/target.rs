@@ -22,7 +22,9 @@ pub enum Found {
 /// A sentence if it is not there, may not be observed, or is in none.
 pub fn cgroup_of(pid: i32) -> anyhow::Result<PathBuf> {
     match procfs::stat(pid) {
-        Err(_) => bail!("there is no process {pid} that we may look at; see `ps -e`, or name a cgroup by its path"),
+        Err(_) => {
+            bail!("there is no process {pid} that this user may observe; see `ps -e`, or name a cgroup by its path")
+        }
         Ok(_) if !rights::may_observe(pid) => bail!(rights::refusal(pid)),
         Ok(_) => {}
     }

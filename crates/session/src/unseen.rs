@@ -60,7 +60,7 @@ pub fn sanitizer(command: &[OsString], launcher: Option<Launcher>, purpose: Purp
 pub fn why(command: &[OsString], launcher: Option<Launcher>, is_interrupted: bool) -> String {
     obstacle(command, launcher, Purpose::Attribute).unwrap_or_else(|| {
         if is_interrupted {
-            return "The command was ended before anything of it could tell of its memory.".into();
+            return "The command ended before any of its processes could report its memory.".into();
         }
         "The library was not loaded into the command: it, or a script that starts it, clears LD_PRELOAD or BURSAR_RUN \
          from the environment, or its node does not see the folder of the logs; put `bursar attribute --` directly \
@@ -119,7 +119,7 @@ pub fn is_linked_with(program: &Path, library: &str) -> bool {
 fn of_program(path: &Path, head: &[u8], purpose: Purpose) -> Option<String> {
     let name = path.display();
     let so = match purpose {
-        Purpose::Attribute => "so nobody tells of its memory",
+        Purpose::Attribute => "so its memory is not attributed",
         Purpose::Provision => "so it was not served",
         Purpose::Advise => "so nothing was advised in it",
         Purpose::References => "so its references to files are not seen",
@@ -203,7 +203,7 @@ mod tests {
     fn a_dynamic_program_has_nothing_against_it() {
         assert_eq!(of_file(&std::env::current_exe().unwrap(), Purpose::Attribute), None);
         assert!(why(&["true".into()], None, false).contains("clears LD_PRELOAD"));
-        assert!(why(&["true".into()], None, true).contains("was ended before"));
+        assert!(why(&["true".into()], None, true).contains("ended before"));
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn recommend(printed: Printed, percentile: f64, gathering: &Gathering, by: &
     if !found.uneven.is_empty() {
         let kinds = listed(&found.uneven);
         notes.push(format!(
-            "the largest run used at least 4 times as much as the middle one: {kinds}. If these are different jobs, tell them apart with --by"
+            "the largest run used at least 4 times as much as the middle one: {kinds}. If these are different jobs, separate them with --by"
         ));
     }
     notes.extend(meaning.note.clone());

@@ -25,7 +25,7 @@ pub fn convert(options: &Convert) -> anyhow::Result<Status> {
     let (ranges, untold) = cbmm::convert(&rules, &areas, options.ghz);
     let csv = name(&options.csv);
     wrong.iter().chain(&untold).for_each(|wrong| tell!("bursar: {csv}: {wrong}"));
-    ensure!(!ranges.is_empty(), "{csv}: no rule of it can be told in a profile");
+    ensure!(!ranges.is_empty(), "{csv}: a profile can express none of its rules");
     let program = Program {
         name: options.program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         build_id: build_id(&options.program)?,

@@ -27,7 +27,7 @@ const MARK: u64 = 0x0b52_5a72_0000_0000;
 pub enum Error {
     /// Not in this kernel.
     #[error(
-        "this kernel's DAMON does not look at chosen pages of processes (CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS, Linux 5.19)"
+        "this kernel's DAMON does not monitor chosen pages of processes (CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS, Linux 5.19)"
     )]
     NotThere,
     /// In use by another program.

@@ -34,7 +34,7 @@ pub enum Error {
     #[error("page tables are read on x86-64 only")]
     Processor,
     /// The kernel cannot run an iterator over one task.
-    #[error("Linux {0} cannot let a BPF program look at one process, which came with 6.1")]
+    #[error("Linux {0} cannot iterate over the memory of one process by BPF; Linux 6.1 can")]
     OldKernel(String),
     /// The kernel has no BTF.
     #[error("this kernel has no /sys/kernel/btf/vmlinux; one built with CONFIG_DEBUG_INFO_BTF has")]

@@ -84,7 +84,7 @@ fn without_a_cgroup_the_need_is_the_trees_and_says_so() {
     let text = run(&parts.view(), WIDE);
     assert_eq!(
         text.lines().next().unwrap(),
-        "needs 107 MiB at peak (of the process tree; no cgroup told its page cache)"
+        "needs 107 MiB at peak (of the process tree, without its page cache, which no cgroup counted)"
     );
 }
 
