@@ -16,14 +16,14 @@ pub struct FaultCounts {
     pub major: Option<u64>,
 }
 
-/// Pages that went and came back.
+/// Reclaimed and refaulted pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FlowCounts {
-    /// File pages brought back after reclaim.
+    /// File pages refaulted after reclaim.
     pub refaults_file: Option<u64>,
-    /// Anonymous pages brought back after reclaim.
+    /// Anonymous pages refaulted after reclaim.
     pub refaults_anon: Option<u64>,
-    /// Pages looked at by reclaim.
+    /// Pages scanned by reclaim.
     pub scanned: Option<u64>,
     /// Pages taken by reclaim.
     pub reclaimed: Option<u64>,
@@ -89,10 +89,10 @@ pub struct RunAccount {
     pub tree_max_rss_bytes: Option<u64>,
     /// Peak of the tree's proportional set.
     pub tree_max_pss_bytes: Option<u64>,
-    /// What the tree held together at its peak, memory that its processes share counted once: at least.
+    /// Lower bound of the memory of the process tree at its peak; memory that processes share counts once.
     #[serde(default)]
     pub tree_held_at_least_bytes: Option<u64>,
-    /// And at most. What no process shares makes both alike.
+    /// Upper bound of the same. Both are equal if no memory is shared.
     #[serde(default)]
     pub tree_held_at_most_bytes: Option<u64>,
     /// Peak of the job's pages on the active and inactive lists.
@@ -111,9 +111,9 @@ pub struct RunAccount {
     /// What `floor_bytes` was made of.
     #[serde(default)]
     pub floor_breakdown: Breakdown,
-    /// What the peak charge was made of; sums to it, hugetlb aside. Without a cgroup: what the processes had in memory at most.
+    /// Parts of the peak charge; they sum to it, except hugetlb. Without a cgroup: the most memory that the processes had.
     pub peak_breakdown: Breakdown,
-    /// And at least; null where `peak_breakdown` is of a charge.
+    /// Lower bounds of these parts; null if `peak_breakdown` is of a charge.
     #[serde(default)]
     pub peak_breakdown_at_least: Breakdown,
     /// Finer lines at the same moment.
@@ -146,7 +146,7 @@ pub struct RunAccount {
     pub own_cpu_seconds: Option<f64>,
     /// bursar's own peak RSS.
     pub own_rss_bytes: Option<u64>,
-    /// What the command read and wrote.
+    /// Bytes that the command read and wrote.
     #[serde(default)]
     pub moved: Option<BytesMoved>,
     /// What bursar itself held of the job's cgroup, which is taken off.
@@ -160,7 +160,7 @@ pub struct RunAccount {
     pub doubts: Vec<Doubt>,
     /// Which rung gave what.
     pub sources: BTreeMap<String, String>,
-    /// What the reader should know.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ pub struct Advice {
 /// The figures of all processes together.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct AdviceFigures {
-    /// Of what was anonymous at most, how much was huge at most; `None`: nothing was seen.
+    /// Peak of huge memory over peak of anonymous memory; `None`: there was no memory.
     pub huge_share: Option<f64>,
     /// Regions of 2 MiB that were made huge pages, or populated as such.
     pub promoted: u64,
@@ -32,7 +32,7 @@ pub struct AdviceFigures {
     pub cpu_seconds: f64,
 }
 
-/// What was decided of a range, when, and by which numbers.
+/// A decision about a range: its time, action, cost and benefit.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Explained {
     /// The process.
@@ -43,15 +43,15 @@ pub struct Explained {
     pub kind: String,
     /// Which of them, as in a profile: the size class, the object, or `-`.
     pub which: String,
-    /// Which of that class; `None`: the only one, or not told.
+    /// Number of the range within its class; `None`: the only one, or not known.
     pub ordinal: Option<u64>,
-    /// Where it begins within the mapping, in bytes.
+    /// Start of the range within the mapping, bytes.
     pub from: u64,
-    /// How large it is, in bytes.
+    /// Size of the range, bytes.
     pub bytes: u64,
-    /// What was done: `huge`, `eager`, `pool`, `base`, `leave`, `promote`, `demote`.
+    /// The action: `huge`, `eager`, `pool`, `base`, `leave`, `promote`, `demote`.
     pub action: String,
-    /// By what: `profile`, `dense`, `growth`, and so on.
+    /// The rule that decided: `profile`, `dense`, `growth`, and so on.
     pub why: String,
     /// Expected cost, in ns of the program's time.
     pub cost_ns: f64,

@@ -29,9 +29,9 @@ pub struct ArmsReport {
     pub gain: Option<f64>,
     /// The ends of the gain's interval.
     pub interval: Option<(f64, f64)>,
-    /// Where to set what.
+    /// Lines that keep the fastest way, by place.
     pub settings: Vec<ArmSetting>,
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -46,24 +46,24 @@ pub enum ArmsEnded {
     Rounds,
     /// The time allowed was over.
     TimeLimit,
-    /// Somebody asked for the end.
+    /// The user interrupted it.
     Interrupted,
 }
 
 /// One way to run the command. Seconds and bytes are medians of its runs.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct ArmFigures {
-    /// How it is called.
+    /// Name of the way.
     pub name: String,
     /// Run time.
     pub wall_seconds: f64,
-    /// Processor time of the command and of what it waited for.
+    /// CPU time of the command and of the children that it waited for.
     pub cpu_seconds: Option<f64>,
-    /// What its processes held together at most, huge pages of a pool among them.
+    /// Peak memory of its processes together, huge pages of a pool included.
     pub peak_bytes: Option<u64>,
-    /// Page faults of the command and of what it waited for.
+    /// Page faults of the command and of the children that it waited for.
     pub faults: FaultCounts,
-    /// How many runs it had.
+    /// Number of runs.
     pub rounds: u64,
     /// The share of `plain`'s run time that it saves; `None` of `plain` itself and of less than two rounds.
     pub gain: Option<f64>,
@@ -76,7 +76,7 @@ pub struct ArmFigures {
 /// A way that was not run.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct LeftOut {
-    /// How it is called.
+    /// Name of the way.
     pub name: String,
     /// Why.
     pub why: String,

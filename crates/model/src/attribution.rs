@@ -11,14 +11,14 @@ use crate::Spread;
 /// How a note begins that says of a pattern of a component that it matches nothing.
 pub const UNMATCHED_NOTE: &str = "--component ";
 
-/// What makes memory a component's.
+/// The rule by which memory is a component's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
-    /// Its call obtained it.
+    /// The component's call obtained the memory.
     #[default]
     Owner,
-    /// In its code it first became resident.
+    /// The component's code touched the memory first.
     Touch,
 }
 
@@ -74,7 +74,7 @@ pub struct RankHolding {
     pub peak_pss_bytes: u64,
     /// By RSS, when the rank's largest process ended.
     pub at_end_bytes: u64,
-    /// What the peak was made of.
+    /// Parts of the peak.
     #[serde(flatten)]
     pub at_peak: KindBytes,
 }
@@ -84,11 +84,11 @@ pub struct RankHolding {
 pub struct Holding {
     /// Peak of the sum over the ranks by PSS, so that what processes of a host share counts once.
     pub peak_bytes: u64,
-    /// Peak of the sum by RSS: what is shared counts once for every process.
+    /// Peak of the sum of RSS: shared memory counts once per process.
     pub peak_rss_bytes: u64,
     /// When the first rank, or without ranks the largest process, ended; counted as `peak_bytes`.
     pub at_end_bytes: u64,
-    /// What the peak was made of.
+    /// Parts of the peak.
     #[serde(flatten)]
     pub at_peak: KindBytes,
     /// The ranks' own peaks by RSS.
@@ -97,7 +97,7 @@ pub struct Holding {
     pub rank_peaks_pss: Spread,
 }
 
-/// What `MPI_Init` brought.
+/// Growth of memory during `MPI_Init`.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct InitGrowth {
     /// The function that was called.
@@ -106,7 +106,7 @@ pub struct InitGrowth {
     pub ranks: u32,
     /// How long it took, mean over the ranks.
     pub seconds: f64,
-    /// How the ranks grew, by RSS.
+    /// Growth of the ranks' RSS.
     pub grew_bytes: Spread,
     /// The same by component, mean over the ranks.
     pub components: BTreeMap<String, i64>,
@@ -114,7 +114,7 @@ pub struct InitGrowth {
     pub libraries: Vec<LibraryGrowth>,
 }
 
-/// What `MPI_Init` brought for one library.
+/// Growth of one library's memory during `MPI_Init`.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LibraryGrowth {
     /// The component it counts to.
@@ -132,7 +132,7 @@ pub struct RankInit {
     pub begin_seconds: f64,
     /// When it ended.
     pub end_seconds: f64,
-    /// What it brought, by RSS.
+    /// Growth of RSS.
     pub grew_bytes: i64,
 }
 
@@ -157,7 +157,7 @@ pub struct RankUse {
     pub total_peak_pss_bytes: u64,
     /// Peak of what could not be explained.
     pub unattributed_peak_bytes: u64,
-    /// Peak of what was free in the allocator, but resident; `None` by touch.
+    /// Peak of resident memory that was free in the allocator; `None` with `--by touch`.
     pub allocator_retained_peak_bytes: Option<u64>,
     /// Peak of bursar's own memory, which is in no other figure.
     pub own_bytes: u64,
@@ -187,7 +187,7 @@ pub struct OtherProcess {
 pub struct FunctionUse {
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The component of the function.
     pub component: String,
     /// Calls from outside its component.
     pub calls: u64,
@@ -204,7 +204,7 @@ pub struct FunctionUse {
 pub struct LibraryUse {
     /// The component.
     pub component: String,
-    /// The library's file; empty: not told apart.
+    /// The library's file; empty: not known which.
     pub library: String,
     /// Counted as the component's peak.
     pub bytes: u64,
@@ -222,7 +222,7 @@ pub struct Messages {
     pub bytes: u64,
 }
 
-/// Who sent how much to whom, point to point. Rows are senders, columns receivers.
+/// Point-to-point messages between ranks. Rows are senders, columns receivers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct CommMatrix {
     /// The ranks in the order of rows and columns, as [`RankId`] names them.
@@ -238,7 +238,7 @@ pub struct CommMatrix {
 /// A phase that the program named; one that comes again is one phase.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PhaseUse {
-    /// Its name; `start` is what was before the first mark.
+    /// Name; `start` is the time before the first mark.
     pub name: String,
     /// Ranks that came to it.
     pub ranks: u32,
@@ -250,22 +250,22 @@ pub struct PhaseUse {
     pub components: BTreeMap<String, Spread>,
 }
 
-/// Who inside a program held its memory. Field names are the stable contract of `--json`.
+/// Memory of a program by component. Field names are the stable contract of `--json`.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Attribution {
     /// The run it is of.
     pub run: u32,
-    /// What makes memory a component's.
+    /// The rule by which memory is a component's.
     pub by: Axis,
     /// How that was seen.
     pub rung: String,
     /// Ranks, or without MPI processes, that left a log.
     pub ranks: u32,
-    /// Peak of all components, what is unattributed and what the allocator retains, all ranks together.
+    /// Peak of all components, unattributed and allocator-retained memory included, all ranks together.
     pub total_peak_bytes: u64,
     /// Peak of what could not be explained.
     pub unattributed_peak_bytes: u64,
-    /// Peak of what was free in the allocator, but resident; `None` by touch.
+    /// Peak of resident memory that was free in the allocator; `None` with `--by touch`.
     pub allocator_retained_peak_bytes: Option<u64>,
     /// By component.
     pub components: BTreeMap<String, Holding>,
@@ -273,7 +273,7 @@ pub struct Attribution {
     pub total: Holding,
     /// What could not be explained.
     pub unattributed: Holding,
-    /// What was free in the allocator, but resident; `None` by touch.
+    /// Resident memory that was free in the allocator; `None` with `--by touch`.
     pub allocator_retained: Option<Holding>,
     /// bursar's own, which is in no other figure.
     pub own: Holding,
@@ -291,13 +291,13 @@ pub struct Attribution {
     pub comm_matrix: Option<CommMatrix>,
     /// Processes that are no ranks; they are in no other figure.
     pub other_processes: Vec<OtherProcess>,
-    /// Of the peaks of processes, what the kernel counted and nobody looked at; it is unattributed.
+    /// Memory at the peaks of processes that the kernel counted and no sample saw; it is unattributed.
     #[serde(default)]
     pub not_looked_at_bytes: u64,
     /// Processes that held much without the library, largest first; they are in no other figure.
     #[serde(default)]
     pub without_library: Vec<OtherProcess>,
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }
 

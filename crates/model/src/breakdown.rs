@@ -22,7 +22,7 @@ pub struct Breakdown {
 /// The finer lines of a breakdown, in bytes. Parts of the lines in [`Breakdown`], not beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Detail {
-    /// File pages equal to what is stored.
+    /// Clean file pages.
     pub file_clean: Option<u64>,
     /// File pages not yet written back.
     pub file_dirty: Option<u64>,

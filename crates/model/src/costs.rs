@@ -27,19 +27,19 @@ pub struct Costs {
     /// What a huge page saves of an access at a random place that waits for the one before, where the entry of the page table is in
     /// the last cache.
     pub walk_dependent_ns: f64,
-    /// What it saves of one that does not.
+    /// Time that a huge page saves of an access that does not wait.
     pub walk_independent_ns: f64,
-    /// What it saves of one that waits, where the entry is in the second cache.
+    /// Time that it saves of an access that waits, if the page table entry is in the second-level cache.
     pub walk_near_dependent_ns: f64,
-    /// And of one that does not wait.
+    /// The same for an access that does not wait.
     pub walk_near_independent_ns: f64,
-    /// What it saves of one that waits, where the entry is in no cache.
+    /// Time that it saves of an access that waits, if the page table entry is in no cache.
     pub walk_memory_dependent_ns: f64,
-    /// And of one that does not wait.
+    /// The same for an access that does not wait.
     pub walk_memory_independent_ns: f64,
     /// An access at a random place of much memory in pages of 4 KiB, if it waits for the one before.
     pub access_dependent_ns: f64,
-    /// And if it does not.
+    /// The same if it does not wait.
     pub access_independent_ns: f64,
     /// Bytes that the last cache keeps of what a program accesses, which are fewer than it has where others use it.
     pub last_cache_bytes: f64,

@@ -12,7 +12,7 @@ pub struct TraceCurve {
     pub format: String,
     /// The engine, by the name of `--engine`.
     pub engine: String,
-    /// The share of the objects that the engine looked at; 1 is all.
+    /// Share of the objects that the engine sampled; 1 is all.
     pub sampled_share: f64,
     /// What sizes count.
     pub unit: SizeUnit,
@@ -28,7 +28,7 @@ pub struct TraceCurve {
     /// Well-formed records that are no references: requests to delete an object.
     #[serde(default)]
     pub left_out: u64,
-    /// What the format implies: columns and units, in words.
+    /// Columns and units that the format implies, in words.
     #[serde(default)]
     pub implies: Option<String>,
     /// Of the whole trace.
@@ -82,7 +82,7 @@ pub struct WorkingSet {
     pub tolerance: f64,
     /// The size; none if first references alone are more.
     pub size: Option<u64>,
-    /// What the tolerance is a share of; in JSON only if it is not all references.
+    /// The references of which the tolerance is a share; in JSON only if these are not all references.
     #[serde(default, skip_serializing_if = "ToleranceOf::is_of_references")]
     pub of: ToleranceOf,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the page cache would have cost at one limit.
+/// Bytes read again at one limit.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct DemandPoint {
     /// A limit on the job's whole charge, in bytes.
@@ -25,7 +25,7 @@ pub struct ForeignFile {
     pub cached_bytes: u64,
 }
 
-/// What is not visible of files that are read through mappings: which pages they are is known.
+/// The references to mapped files that bursar cannot see; it knows which pages they are.
 pub const LATER_THROUGH_MAPPINGS: &str = "references through mappings after the first, so the curve may be too low";
 
 /// Refaults below both of these are negligible: this many bytes, and this share of the distinct bytes. Almost every
@@ -47,7 +47,7 @@ pub struct FileDemand {
     pub points: Vec<DemandPoint>,
     /// Share of the pages that the curve was made from; 1 is exact.
     pub sampled_share: f64,
-    /// What was cached before and charged elsewhere, largest first.
+    /// Files that were cached before and are charged elsewhere, largest first.
     pub foreign: Vec<ForeignFile>,
     /// References the tracker cannot see, named: `O_DIRECT`, `tmpfs`, `dax`, `nfs` …, with bytes where known.
     pub not_visible: Vec<(String, Option<u64>)>,

@@ -37,7 +37,7 @@ pub struct Named {
     pub bytes: Option<u64>,
 }
 
-/// The most that buffers in the kernel can have held which nobody counts without a cgroup.
+/// Upper bounds of kernel buffers, which only a cgroup counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Buffers {
@@ -45,7 +45,7 @@ pub struct Buffers {
     pub pipes: u64,
     /// What they can hold.
     pub pipe_bytes: u64,
-    /// Sockets of which the kernel told nothing.
+    /// Sockets whose buffers the kernel did not report.
     pub unknown_sockets: u64,
     /// What they can hold by default.
     pub socket_bytes: u64,
@@ -68,11 +68,11 @@ impl Buffers {
     }
 }
 
-/// Facts about one run that show whether what was measured is the job. What was not looked for is empty or `None`.
+/// Facts about one run that show whether its figures are of the job. A fact that was not checked is empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {
-    /// What the command read and wrote.
+    /// Bytes that the command read and wrote.
     pub moved: Option<BytesMoved>,
     /// So much at most did processes obtain that told nothing of themselves, and of which no sample told: a page for each of their page
     /// faults.
@@ -142,7 +142,7 @@ pub struct EmulatedLimit {
     pub loaded_bytes: u64,
 }
 
-/// Why what was measured may not be the job.
+/// Kinds of reasons why the figures may not be of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DoubtKind {
@@ -162,7 +162,7 @@ pub enum DoubtKind {
     NotCounted,
     /// It had files in memory, which no rung of the ladder counts: at least as much as looks saw of them.
     FilesInMemory,
-    /// What its processes held together is known between two bounds; figures and answers hold the upper one.
+    /// The memory of its processes together is known between two bounds; figures and answers use the upper one.
     BetweenBounds,
     /// The cgroup's charge holds memory of processes that are not the job's.
     OthersInCgroup,
@@ -181,7 +181,7 @@ pub struct Doubt {
     pub kind: DoubtKind,
     /// The memory or the data concerned, if known.
     pub bytes: Option<u64>,
-    /// With it nothing is known of what the job needs: there is no figure.
+    /// The memory of the job is unknown because of it: there is no figure.
     pub voids: bool,
     /// Memory of the job is, or may be, missing from its peak, which is then a lower bound. Records of older versions do not have it.
     #[serde(default)]

@@ -315,7 +315,7 @@ pub struct FaultShare {
     pub part_seconds: f64,
 }
 
-/// What faults may have waited for; `None`: this was not looked for.
+/// Causes of waits within faults; `None`: not traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FaultCauses {
     /// Direct compaction of memory, within the fault.
@@ -440,7 +440,7 @@ pub struct TracerCost {
     pub traced_zero_us: f64,
     /// What each tracepoint within a fault adds to that.
     pub per_tracepoint_us: f64,
-    /// What was taken out of each latency so that it is what the program sees.
+    /// Overhead of tracing that is subtracted from each latency.
     pub taken_out_us: f64,
     /// And for each tracepoint within the fault.
     pub taken_out_per_tracepoint_us: f64,
@@ -455,7 +455,7 @@ pub struct Faults {
     pub beside: Option<String>,
     /// Where the figures come from.
     pub rung: String,
-    /// By kind; those that occurred. Empty on rungs that do not tell them apart.
+    /// Figures of the kinds that occurred. Empty on rungs that do not distinguish kinds.
     pub kinds: BTreeMap<FaultKind, FaultFigures>,
     /// All of them.
     pub overall: FaultFigures,
@@ -465,7 +465,7 @@ pub struct Faults {
     /// Faults after which no page was mapped: those that end in a signal, and those that a signal interrupted and that are then
     /// taken again.
     pub unfinished_count: Option<u64>,
-    /// Faults whose begin was not seen, in no other figure.
+    /// Faults whose begin was not traced, in no other figure.
     pub untimed_count: Option<u64>,
     /// What following them costs.
     pub tracer: Option<TracerCost>,
@@ -475,7 +475,7 @@ pub struct Faults {
     pub moments: Vec<FaultMoment>,
     /// The slowest, slowest first.
     pub slowest: Vec<SlowFault>,
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }
 

@@ -14,7 +14,7 @@ pub enum JobEnd {
     CutShort,
 }
 
-/// What a job's memory is asked for.
+/// The unit for which a job's memory is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryPer {
@@ -24,7 +24,7 @@ pub enum MemoryPer {
     Cpu,
 }
 
-/// How the memory of jobs goes with the numbers that alone tell their names apart.
+/// How the memory of jobs depends on the numbers in which alone their names differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ByNumber {
@@ -61,11 +61,11 @@ pub struct PastStep {
     pub tasks: u64,
     /// Most memory that one of its tasks had. `None`: the accounting has no figure of this step.
     pub largest_task_bytes: Option<u64>,
-    /// The sum of what its tasks had at most, each at its own time.
+    /// Sum of its tasks' peaks, each at its own time.
     pub tasks_bytes: Option<u64>,
-    /// Page cache or shared memory beside it: the accounting does not tell one from the other. `None`: not known.
+    /// Page cache or shared memory beside it: the accounting does not distinguish them. `None`: not known.
     pub cache_bytes: Option<u64>,
-    /// What it was allowed, on all its nodes.
+    /// Memory that it was allowed, on all its nodes.
     pub allowed_bytes: Option<u64>,
     /// It was killed for lack of memory.
     pub out_of_memory: bool,
@@ -80,11 +80,11 @@ pub struct PastJob {
     pub kind: String,
     /// The kind is a guess: its names differ in nothing but numbers.
     pub is_kind_guessed: bool,
-    /// The numbers in its name that tell the names of its kind apart, in the order of the name.
+    /// The numbers in its name in which the names of its kind differ, in the order of the name.
     pub numbers: Vec<f64>,
-    /// What the figures of its steps hold.
+    /// Contents of the figures of its steps.
     pub figures: Figures,
-    /// Whether it tells what it needed.
+    /// Whether its need is known.
     pub end: JobEnd,
     /// From its start to its end. `None`: not known.
     pub elapsed_seconds: Option<f64>,
@@ -92,15 +92,15 @@ pub struct PastJob {
     pub nodes: u64,
     /// Of all its nodes.
     pub cpus: u64,
-    /// What its memory was asked for.
+    /// The unit for which its memory was requested.
     pub per: MemoryPer,
-    /// What was kept for it, on all its nodes.
+    /// Memory that was reserved for it, on all its nodes.
     pub reserved_bytes: Option<u64>,
     /// What was started in it, its script with them.
     pub steps: Vec<PastStep>,
 }
 
-/// What jobs of one kind should ask for.
+/// The request for jobs of one kind.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct JobMemory {
     /// The kind: the jobs' name, with `*` for what differs between instances.
@@ -108,11 +108,11 @@ pub struct JobMemory {
     /// Job names that are of this kind.
     #[serde(default)]
     pub names: u64,
-    /// What the figures are of: a node, or a CPU.
+    /// The unit of the figures: a node, or a CPU.
     pub per: MemoryPer,
     /// Jobs whose memory is known; each task of an array is one.
     pub runs: u64,
-    /// Those of them that did not come to their end, and tell only what they needed at least.
+    /// Those of them that were cut short: their figures are lower bounds.
     pub cut_short: u64,
     /// Those of these that ended for lack of memory.
     pub out_of_memory: u64,
@@ -122,16 +122,16 @@ pub struct JobMemory {
     pub median_bytes: Option<u64>,
     /// The wanted share of the runs needs no more.
     pub percentile_bytes: u64,
-    /// The most.
+    /// Most memory of a run.
     pub max_bytes: u64,
     /// The run of `max_bytes` was cut short, so it needed more than that.
     #[serde(default)]
     pub max_is_lower_bound: bool,
     /// `mem_bytes` is only a lower bound, since the largest runs were cut short; so is `percentile_bytes` if it is `max_bytes`.
     pub is_lower_bound: bool,
-    /// Page cache or shared memory that the wanted share of the runs had at most beside that. `None`: not told.
+    /// The most page cache or shared memory, beside that, of the wanted share of the runs. `None`: not known.
     pub cache_bytes: Option<u64>,
-    /// What the runs asked for: the middle one. `None`: not told.
+    /// Median request of the runs. `None`: not known.
     pub asked_bytes: Option<u64>,
     /// What to ask for: with the page cache or shared memory beside the need, up to what was asked for. `None`: no run came to its end, so it is
     /// more than `max_bytes`, and nobody knows how much more.
@@ -146,18 +146,18 @@ pub struct JobMemory {
     /// `mem_bytes` holds page cache, so it is an upper bound of the need.
     #[serde(default)]
     pub is_upper_bound: bool,
-    /// What to ask for so that the page cache stays. `None`: not told.
+    /// The request that keeps the page cache. `None`: not known.
     pub mem_with_cache_bytes: Option<u64>,
-    /// What to ask for if all of `cache_bytes` is page cache, and none of it shared memory. `None`: not told.
+    /// The request if all of `cache_bytes` is page cache, and none of it shared memory. `None`: not known.
     #[serde(default)]
     pub mem_without_cache_bytes: Option<u64>,
-    /// GiB times hours that the runs kept for themselves. `None`: of no run both what it asked for and its time are known.
+    /// GiB times hours that the runs reserved. `None`: no run has both a known request and a known time.
     pub reserved_gib_hours: Option<f64>,
     /// What asking for `mem_bytes` would have saved of that; the runs that it would have killed are lost. Below 0 it costs. `None`: unknown.
     pub saved_gib_hours: Option<f64>,
     /// Runs that it would have killed for sure.
     pub killed: u64,
-    /// Runs that were cut short below it, and runs whose page cache or shared memory it does not hold: nobody knows.
+    /// Runs that it may have killed: runs that were cut short below it, and runs with page cache or shared memory for which it has no room.
     pub maybe_killed: u64,
     /// How likely the next run is to need more, if it is one of the kind.
     pub next_needs_more: f64,
@@ -177,7 +177,7 @@ impl JobMemory {
 pub struct JobsMemory {
     /// The share of the runs that must not be killed.
     pub percentile: f64,
-    /// Who told what the jobs used: `jobacct_gather/linux`, `jobacct_gather/cgroup`. `None`: not known.
+    /// The plugin that gathered the figures: `jobacct_gather/linux`, `jobacct_gather/cgroup`. `None`: not known.
     pub gatherer: Option<String>,
     /// The version of Slurm that gathered the figures, such as `24.11.5`. `None`: not known.
     #[serde(default)]
@@ -190,6 +190,6 @@ pub struct JobsMemory {
     pub left_out: u64,
     /// By name, those that would save most first.
     pub jobs: Vec<JobMemory>,
-    /// What the reader should know.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }

@@ -33,7 +33,7 @@ pub const INPUT_BYTES: &str = "input_bytes";
 /// Where and when a record was made. Written once, first.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Header {
-    /// What it is of.
+    /// The observed target.
     pub kind: RecordKind,
     /// bursar's version.
     pub bursar_version: String,
@@ -90,7 +90,7 @@ pub struct Origin {
     pub rank: Option<u32>,
 }
 
-/// What was observed.
+/// The observed target.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
@@ -183,9 +183,9 @@ pub struct KeptPeaks {
 pub struct Observation {
     /// Number within the record, from 0.
     pub run: u32,
-    /// What it was for.
+    /// Purpose of the run.
     pub role: RunRole,
-    /// What was observed.
+    /// The observed target.
     pub target: Target,
     /// The limit it ran under.
     pub limit_bytes: Option<u64>,
@@ -199,7 +199,7 @@ pub struct Observation {
     pub wall_seconds: f64,
     /// What `wait4` said; `None` for attachments.
     pub rusage: Option<Rusage>,
-    /// What the kernel kept.
+    /// Peaks that the kernel kept.
     pub kept: KeptPeaks,
     /// Time lines.
     pub series: Vec<Series>,
@@ -209,7 +209,7 @@ pub struct Observation {
     pub file_demand: Option<FileDemand>,
     /// Which rung gave what: figure → rung.
     pub sources: BTreeMap<String, String>,
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
     /// Whether all that is of the job.
     #[serde(default)]

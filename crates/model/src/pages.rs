@@ -107,14 +107,14 @@ pub fn told_apart(most: f64, each: f64) -> f64 {
 pub struct MissPoint {
     /// Memory size.
     pub bytes: u64,
-    /// Pages per second that would have to be brought back with so much memory and LRU replacement.
+    /// Pages per second that would be read again with this much memory and LRU replacement.
     pub misses_per_second: f64,
 }
 
 /// How much of a mapping was accessed.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MappingHeat {
-    /// Whose it is.
+    /// The component of the function.
     pub pid: i32,
     /// First address.
     pub start: u64,
@@ -126,7 +126,7 @@ pub struct MappingHeat {
     pub resident: u64,
     /// Accessed in the round, estimated.
     pub touched: u64,
-    /// Resident, but not to be seen.
+    /// Resident memory whose accesses bursar cannot see.
     pub blind: u64,
     /// Accessed share of what is resident in equal parts of the mapping; `None` where nothing resident was looked at.
     pub parts: Vec<Option<f32>>,
@@ -220,7 +220,7 @@ impl PagesRound {
     }
 }
 
-/// One interval of `bursar watch`, as scripts get it.
+/// One interval of `bursar watch`.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct WatchInterval {
     /// Seconds since tracking began.
@@ -229,39 +229,39 @@ pub struct WatchInterval {
     pub wss_bytes: Option<u64>,
     /// The largest so far.
     pub peak_wss_bytes: Option<u64>,
-    /// Where `wss_bytes` is not known: so much was accessed in the time watched.
+    /// If `wss_bytes` is not known: bytes accessed since tracking began.
     #[serde(default)]
     pub accessed_at_least_bytes: Option<u64>,
     /// Whether memory was tracked. If not, all figures but the cost are those of the last interval in which it was.
     pub tracking: bool,
-    /// Whether the working set was found to be another than before.
+    /// Whether the working set changed.
     pub new_phase: bool,
     /// The curve.
     pub misses_per_second: Vec<MissPoint>,
-    /// Pages per second that were there for the first time.
+    /// First touches, pages per second.
     pub first_touches_per_second: f64,
     /// Mapped and resident.
     pub tracked_bytes: u64,
     /// Of these, accessed in the interval.
     pub touched_bytes: u64,
-    /// Of these, in huge pages, each of which counts as a whole.
+    /// Of these, bytes in huge pages; a huge page counts as a whole.
     #[serde(default)]
     pub huge_touched_bytes: u64,
-    /// Pages of files that were read or written; `None`: not seen.
+    /// Bytes of files that were read or written; `None`: bursar cannot see them.
     pub file_bytes: Option<u64>,
     /// Of these, in the interval.
     pub file_touched_bytes: Option<u64>,
-    /// Reads and writes that were lost; with any, what is said of files is a lower bound.
+    /// Lost reads and writes; if there are any, figures of files are lower bounds.
     pub lost_events: u64,
-    /// Resident, but not to be seen.
+    /// Resident memory whose accesses bursar cannot see.
     pub blind_bytes: u64,
-    /// In files in memory that the program had open of late and has not mapped, at most: reads and writes of them are not seen.
+    /// Upper bound of the memory in files in memory that the program had open recently and has not mapped: bursar does not see reads and writes of them.
     #[serde(default)]
     pub files_in_memory_bytes: u64,
-    /// The largest of them; `None`: there is none.
+    /// Name of the largest such file; `None`: there is none.
     #[serde(default)]
     pub largest_file_in_memory: Option<String>,
-    /// Whether these are so much, or scans came so late, that the working set is a lower bound.
+    /// Whether the working set is a lower bound, because of files in memory or of late scans.
     #[serde(default)]
     pub wss_is_lower_bound: bool,
     /// By how many seconds a scan of the last eight intervals came later than it was due, or was held up, at most.

@@ -56,7 +56,7 @@ impl Resident {
     }
 }
 
-/// One process of a job. What was not seen is `None`.
+/// One process of a job. Unknown figures are `None`.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ProcessRecord {
     /// Its identity.
@@ -95,7 +95,7 @@ pub struct ProcessRecord {
     /// By which number it knows itself, where that may be another than in `key`; not part of records.
     #[serde(skip)]
     pub own: Option<OwnPid>,
-    /// Where these figures come from: `wait4`, `tracepoint`, `taskstats`, `inside` (told by the process), `sampled`.
+    /// Source of these figures: `wait4`, `tracepoint`, `taskstats`, `inside` (reported by the process), `sampled`.
     pub source: String,
 }
 
@@ -113,7 +113,7 @@ impl ProcessRecord {
         self.key.pid == key.pid && known + TICKS >= exact && known <= exact + late
     }
 
-    /// One of which nothing is known yet but who it is.
+    /// A process of which only the identity is known yet.
     pub fn new(key: ProcessKey, source: &str) -> ProcessRecord {
         ProcessRecord {
             key,

@@ -17,7 +17,7 @@ pub struct PhaseReplay {
 pub struct ReplayedRecord {
     /// Its file.
     pub record: String,
-    /// What was watched.
+    /// The observed target.
     pub command: String,
     /// Whether hot pages were left in peace (the dynamic hot set).
     pub hot_set: bool,

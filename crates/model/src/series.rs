@@ -26,7 +26,7 @@ pub struct Series {
     pub name: String,
     /// The process it belongs to; `None`: the whole job.
     pub process: Option<ProcessKey>,
-    /// What it counts.
+    /// The counted quantity.
     pub unit: Unit,
     /// The rung of its ladder that it came from, such as `cgroup v1 memory.stat`.
     pub rung: String,
@@ -66,7 +66,7 @@ pub mod names {
         };
     }
     series_names! {
-        /// What the kernel counts against the limit.
+        /// Memory that the kernel counts against the limit.
         CHARGE = "charge_bytes",
         /// Anonymous memory.
         HEAP = "heap_bytes",
@@ -142,7 +142,7 @@ pub mod names {
         TREE_HEAP_MOST = "tree_heap_most_bytes",
         /// See above.
         TREE_SHARED_MOST = "tree_shared_most_bytes",
-        /// What the processes of all parts of a joined run hold together at most. A run of its own has it in no line.
+        /// Upper bound of the memory of the processes of all parts of a merged run. Single runs have no such series.
         TREE_HELD_MOST = "tree_held_most_bytes",
         /// The most that they can have obtained since the first sample, counted up.
         TREE_GAINED = "tree_gained_bytes",
@@ -161,11 +161,11 @@ pub mod names {
         MINOR_FAULTS = "minor_faults",
         /// Faults with I/O, counted up.
         MAJOR_FAULTS = "major_faults",
-        /// File pages brought back after reclaim, counted up.
+        /// File pages refaulted after reclaim, a running count.
         REFAULTS_FILE = "refaults_file",
-        /// Anonymous pages brought back after reclaim, counted up.
+        /// Anonymous pages refaulted after reclaim, a running count.
         REFAULTS_ANON = "refaults_anon",
-        /// Pages looked at by reclaim, counted up.
+        /// Pages scanned by reclaim, a running count.
         SCANNED = "pages_scanned",
         /// Pages taken by reclaim, counted up.
         RECLAIMED = "pages_reclaimed",

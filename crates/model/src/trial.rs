@@ -57,14 +57,14 @@ pub struct Trial {
     pub wall_seconds: f64,
     /// User plus system time.
     pub cpu_seconds: Option<f64>,
-    /// Of it, what the kernel used: faults, reclaim, reading.
+    /// Of it, CPU time in the kernel: faults, reclaim, reading.
     #[serde(default)]
     pub system_seconds: Option<f64>,
     /// Seconds lost to memory: block I/O delay and pressure beyond the reference's; less noisy than wall time.
     pub stall_seconds: Option<f64>,
     /// `wall_seconds` over the reference's median.
     pub runtime_ratio: Option<f64>,
-    /// What was predicted before it ran.
+    /// The ratio predicted before the run.
     pub predicted_ratio: Option<f64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
@@ -72,7 +72,7 @@ pub struct Trial {
     pub refaults: Option<u64>,
     /// Peak charge.
     pub peak_charge_bytes: Option<u64>,
-    /// What the peak was made of.
+    /// Parts of the peak.
     pub breakdown: Breakdown,
     /// The command's status.
     pub exit_status: Option<i32>,
@@ -118,7 +118,7 @@ pub struct NodeRun {
     pub wall_seconds: f64,
     /// Peak charge there.
     pub peak_charge_bytes: Option<u64>,
-    /// What the peak was made of.
+    /// Parts of the peak.
     pub breakdown: Breakdown,
     /// What could not be reclaimed there, at its peak.
     pub floor_bytes: Option<u64>,
@@ -152,17 +152,17 @@ pub struct NodeNeed {
 /// The search's answer.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Answer {
-    /// What to ask for, margin included; null if no limit was found to do.
+    /// The smallest limit that is enough, margin included; null if none was found.
     pub budget_bytes: Option<u64>,
     /// The smallest limit that passed.
     pub smallest_passing_bytes: Option<u64>,
     /// The largest limit that failed.
     pub largest_failing_bytes: Option<u64>,
-    /// What was added to the smallest passing limit, justified by the spread of peaks seen.
+    /// Margin added to the smallest passing limit, from the spread of the observed peaks.
     pub margin_bytes: u64,
-    /// Whether the answer is known to be within the slow-down and close to the least.
+    /// Whether the answer is known to keep within the slow-down and to be close to the smallest such limit.
     pub confident: bool,
-    /// Why it is or is not, and what it would take.
+    /// Why the answer is confident or not, and the next step.
     pub reason: String,
 }
 
@@ -183,7 +183,7 @@ pub struct MethodRow {
     pub runtime_ratio: Option<f64>,
     /// Standard deviation of its runs.
     pub runtime_stddev_seconds: Option<f64>,
-    /// What was predicted.
+    /// The predicted ratio.
     pub predicted_ratio: Option<f64>,
     /// Share of the tasks' life spent waiting for I/O.
     pub io_wait_share: Option<f64>,
@@ -208,7 +208,7 @@ pub enum LimitSource {
     Emulated,
 }
 
-/// All that `bursar budget` found out. Field names are the stable contract of `--json`.
+/// Result of `bursar budget`. Field names are the stable contract of `--json`.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct BudgetReport {
     /// The answer, flattened: `budget_bytes`, `confident`, `reason` …
@@ -220,20 +220,20 @@ pub struct BudgetReport {
     pub reference_seconds: Option<f64>,
     /// Standard deviation of the run time where memory does not slow it down.
     pub reference_stddev_seconds: Option<f64>,
-    /// What was run for the answer (references and search), in reference run times.
+    /// Duration of the runs for the answer (references and search), in reference run times.
     pub run_times_used: Option<f64>,
-    /// What the methods' trials took beside it.
+    /// Duration of the methods' trials, in reference run times.
     pub compare_run_times: Option<f64>,
     /// The floor.
     pub floor_bytes: Option<u64>,
     /// Cgroup version and controller the limits were enforced by.
     pub placement: String,
-    /// What the limits were, where nothing enforced them; `None`: a cgroup or a Slurm step did.
+    /// How limits were emulated; `None`: a cgroup or a Slurm step enforced them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_source: Option<LimitSource>,
     /// Swap policy the limits were enforced with.
     pub swap: String,
-    /// The fast memory that the budget is of, where there is slower: `ram`, or a NUMA node; `None`: it is of all memory.
+    /// The fast memory for which the budget is, with `--fast-tier`: `ram`, or a NUMA node; `None`: it is for all memory.
     #[serde(default)]
     pub fast_tier: Option<String>,
     /// Of a program that sizes itself by a setting: that with which it was measured at the answer, as `NAME=VALUE` of its environment.
@@ -241,11 +241,11 @@ pub struct BudgetReport {
     pub setting: Option<String>,
     /// State of the page cache that every trial started from.
     pub cache_state: String,
-    /// The comparison.
+    /// The memory that other methods would give.
     pub methods: Vec<MethodRow>,
     /// Every run, in order.
     pub trials: Vec<Trial>,
-    /// Of a job over several nodes: what each needs, of which the limit is one and the same.
+    /// For a job over several nodes, which all have the same limit: the need of each node.
     #[serde(default)]
     pub nodes: Vec<NodeNeed>,
     /// Why the answer may not be about the job; the gravest first. With any, the answer is not confident.
@@ -253,6 +253,6 @@ pub struct BudgetReport {
     pub doubts: Vec<Doubt>,
     /// The file demand curve of the reference.
     pub file_demand: Option<FileDemand>,
-    /// What the reader should know.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }

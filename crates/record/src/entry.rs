@@ -41,7 +41,7 @@ pub enum Entry {
         process: Option<ProcessKey>,
         /// One of [`model::names`].
         name: String,
-        /// What it counts.
+        /// The counted quantity.
         unit: Unit,
         /// The rung of its ladder that it came from.
         rung: String,

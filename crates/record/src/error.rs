@@ -72,7 +72,7 @@ pub enum Error {
     Foreign {
         /// Which file.
         path: PathBuf,
-        /// Whose it is.
+        /// The component of the function.
         owner: u32,
     },
     /// Another process is still writing the record.

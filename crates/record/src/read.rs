@@ -44,7 +44,7 @@ pub struct Record {
     pub advice: Vec<Advice>,
     /// Accounts by run, where the writer left them. They can always be made again from `runs`.
     pub accounts: BTreeMap<u32, RunAccount>,
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
     /// The writer came to its end. False if it was killed, if the file was cut or damaged, or while it is being written.
     pub complete: bool,

@@ -43,7 +43,7 @@ pub struct Attributed<'a> {
     pub attributions: &'a [Attribution],
     /// The runs, whose series have the time lines.
     pub runs: &'a [Observation],
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: &'a [String],
 }
 

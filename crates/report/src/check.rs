@@ -36,7 +36,7 @@ pub struct Answer {
     pub seconds: f64,
     /// What the processes of a run held together at most, beside a maximum, where that decided more than what the largest held.
     pub together_bytes: Option<u64>,
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
     /// Why nothing was compared.
     pub unknown: Option<String>,

@@ -32,7 +32,7 @@ pub struct DiffValue {
 pub struct DiffRow {
     /// For people.
     pub name: String,
-    /// What it counts.
+    /// The counted quantity.
     pub unit: DiffUnit,
     /// Of the sets, in their order.
     pub values: Vec<DiffValue>,
@@ -60,7 +60,7 @@ pub struct Diff<'a> {
     pub sets: Vec<DiffSet<'a>>,
     /// The figures that any of them knows.
     pub rows: Vec<DiffRow>,
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
 }
 

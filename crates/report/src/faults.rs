@@ -22,7 +22,7 @@ pub struct Faulted<'a> {
     pub header: &'a Header,
     /// One for each run: alone, and beside a load.
     pub runs: &'a [Faults],
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: &'a [String],
 }
 

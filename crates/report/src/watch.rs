@@ -13,7 +13,7 @@ pub struct Watched<'a> {
     pub header: &'a Header,
     /// Its intervals, in order.
     pub rounds: &'a [PagesRound],
-    /// What the reader should know, as sentences.
+    /// Notes, as sentences.
     pub notes: &'a [String],
 }
 
@@ -147,7 +147,7 @@ impl<'a> Watched<'a> {
         totals
     }
 
-    /// What was watched.
+    /// The observed target.
     pub fn target(&self) -> String {
         match self.header.command.is_empty() {
             true => self

@@ -16,7 +16,7 @@ pub struct NewSeries {
     pub name: &'static str,
     /// The process it belongs to.
     pub process: Option<ProcessKey>,
-    /// What it counts.
+    /// The counted quantity.
     pub unit: Unit,
     /// Where it comes from.
     pub rung: String,

@@ -101,7 +101,7 @@ pub struct Sampled {
     pub series: Vec<Series>,
     /// The processes seen alive at some sample.
     pub processes: Vec<ProcessRecord>,
-    /// What the kernel kept.
+    /// Peaks that the kernel kept.
     pub kept: KeptPeaks,
     /// Figure → rung.
     pub sources: BTreeMap<String, String>,

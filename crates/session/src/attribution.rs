@@ -78,7 +78,7 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Names of components, each with a pattern of shared objects.
     pub components: Vec<(String, String)>,
-    /// What makes memory a component's.
+    /// The rule by which memory is a component's.
     pub by: Axis,
     /// Whether every component is broken down by shared object.
     pub by_library: bool,

@@ -14,7 +14,7 @@ const SIGNALS: [&str; 4] = [UNSPLIT, FILE, KERNEL, SHARED];
 /// A record as it is drawn, interval by interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Followed {
-    /// Whose it is.
+    /// The component of the function.
     pub name: String,
     /// Ends of the intervals, seconds.
     pub seconds: Vec<f64>,

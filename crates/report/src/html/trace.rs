@@ -19,7 +19,7 @@ const COLORS: [&str; 7] = [FILE, HEAP, SHARED, KERNEL, PREDICTED, LIMIT, UNSPLIT
 /// A curve as it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    /// What it is of.
+    /// The observed target.
     pub name: String,
     /// Sizes, rising, each with its miss ratio; straight lines between.
     pub points: Vec<(u64, f64)>,
