@@ -64,10 +64,13 @@ pub fn write_back(file: &File, bytes: Range<u64>, wait: bool) -> io::Result<()> 
 
 /// Reads the whole running program into the page cache, so that none of it is charged to a later job.
 pub fn read_own_program() {
-    if let Ok(mut program) = File::open("/proc/self/exe") {
-        // Where it cannot be read, its pages are read on demand, as without this.
-        let _ = io::copy(&mut program, &mut io::sink());
+    let Ok(mut program) = File::open("/proc/self/exe") else { return };
+    let length = program.metadata().map_or(u64::MAX, |found| found.len());
+    if cached_pages(&program).is_some_and(|pages| pages >= length.div_ceil(procfs::page_bytes())) {
+        return;
     }
+    // If it cannot be read, its pages are read on demand, as without this.
+    let _ = io::copy(&mut program, &mut io::sink());
 }
 
 /// Bytes of a regular file in the page cache; `None` if unknown: the file does not exist, this user may not know (cachestat and mincore
