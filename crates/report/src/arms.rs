@@ -18,11 +18,15 @@ pub fn headline(report: &ArmsReport) -> String {
     let (Some(gain), Some((low, high))) = (report.gain, report.interval) else {
         return "too few rounds were made to compare anything".into();
     };
-    let (share, low_share, high_share) = (signed(gain), signed(low), signed(high));
+    let with_interval = with_interval(gain, (low, high));
+    let (low_share, high_share) = (signed(low), signed(high));
     match &report.best {
         Some(best) => {
             let memory = more_memory(report, best).map(|more| format!(", with {more}")).unwrap_or_default();
-            format!("{best} is the way to run it: {share} faster than {PLAIN} ({low_share} to {high_share}){memory}")
+            format!(
+                "{best} is the way to run it: {} faster than {PLAIN} ({low_share} to {high_share}){memory}",
+                signed(gain)
+            )
         }
         None if high < LEAST_GAIN => format!("huge pages gain nothing here: {}", with_error(gain, (low, high))),
         None if gain < 0.0 => format!(
@@ -32,10 +36,7 @@ pub fn headline(report: &ArmsReport) -> String {
             signed(high),
             signed(-low)
         ),
-        None => format!(
-            "no way is surely faster than {PLAIN}: {} seems to gain {share} ({low_share} to {high_share})",
-            closest(report)
-        ),
+        None => format!("no way is surely faster than {PLAIN}: {} seems to gain {with_interval}", closest(report)),
     }
 }
 
@@ -79,7 +80,7 @@ pub fn arms_table(report: &ArmsReport) -> Table {
             _ if arm.dropped.is_some() => Tone::Dim,
             _ => Tone::Plain,
         };
-        let gain = arm.gain.zip(arm.interval).map(|(gain, interval)| with_error(gain, interval));
+        let gain = arm.gain.zip(arm.interval).map(|(gain, interval)| with_interval(gain, interval));
         let cells = vec![
             arm.name.clone(),
             seconds(arm.wall_seconds),
@@ -116,7 +117,12 @@ fn signed(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// The share, and how far the interval's farther end is from it.
+/// The share, and both ends of its interval.
+fn with_interval(share: f64, (low, high): (f64, f64)) -> String {
+    format!("{} ({} to {})", signed(share), signed(low), signed(high))
+}
+
+/// The share, and how far the interval's farther end is from it: of narrow intervals, whose ends are about as far.
 fn with_error(share: f64, (low, high): (f64, f64)) -> String {
     format!("{:.1} % ± {:.1} %", 100.0 * share, 100.0 * (share - low).max(high - share))
 }
