@@ -23,15 +23,16 @@ pub fn from_pool(name: &str, figures: &Figures) -> String {
     }
 }
 
-/// How much larger the pool should have been, as a sentence; `None`: it was large enough.
+/// The size that the pool should have had, as a sentence; `None`: it was large enough. A program whose calls failed might
+/// have asked for more if they had not.
 pub fn too_small(figures: &Figures) -> Option<String> {
-    let failed = match figures.failed {
-        0 => String::new(),
-        calls => format!(", {calls} of which failed"),
+    let (failed, at_least) = match figures.failed {
+        0 => (String::new(), ""),
+        calls => (format!(", {calls} of which failed"), "at least "),
     };
     let (calls, wanted) = (figures.fallbacks, Bytes(figures.demand_bytes_peak));
     let noun = if calls == 1 { "call" } else { "calls" };
-    (calls > 0).then(|| format!("the pool was too small for {calls} {noun}{failed}; {wanted} would have served all"))
+    (calls > 0).then(|| format!("the pool was too small for {calls} {noun}{failed}; it needs {at_least}{wanted}"))
 }
 
 /// Memory taken from a pool and never written, as a sentence; `None`: not enough to matter.
@@ -67,7 +68,10 @@ mod tests {
     #[test]
     fn one_unserved_call_is_in_the_singular() {
         let of = |fallbacks| too_small(&Figures { fallbacks, demand_bytes_peak: 4 << 20, ..Figures::default() });
-        assert_eq!(of(1).unwrap(), "the pool was too small for 1 call; 4.00 MiB would have served all");
+        assert_eq!(of(1).unwrap(), "the pool was too small for 1 call; it needs 4.00 MiB");
         assert!(of(2).unwrap().contains("for 2 calls") && of(0).is_none());
+        let failed = Figures { fallbacks: 3, failed: 2, demand_bytes_peak: 4 << 20, ..Figures::default() };
+        let sentence = "the pool was too small for 3 calls, 2 of which failed; it needs at least 4.00 MiB";
+        assert_eq!(too_small(&failed).unwrap(), sentence);
     }
 }
