@@ -15,6 +15,8 @@ pub struct Floor {
     pub most: Option<u64>,
     /// What `least` was made of.
     pub breakdown: Breakdown,
+    /// The part of `least` that no sample saw, by the kernel's own peaks.
+    pub missed: u64,
 }
 
 /// Peak over time of heap, shared and kernel memory that cannot be reclaimed, with file pages that are locked in. Below
@@ -40,6 +42,7 @@ pub fn floor(run: &Observation, tree: Option<&Tree>, header: &Header, notes: &mu
         least: Some(least),
         most: Some(most).filter(|most| *most > least && sampled_charge::is_incomplete(run)),
         breakdown: breakdown.unwrap_or_default(),
+        missed: least - sampled,
     }
 }
 
@@ -48,7 +51,8 @@ fn of_tree(run: &Observation, tree: &Tree, unsampled: u64, header: &Header, note
     let Some((breakdown, sampled)) = tree.floor() else {
         let least = Some(unsampled).filter(|floor| *floor > 0);
         let most = Some(told::missed_heap(run)).filter(|most| *most > unsampled);
-        return Floor { least, most, breakdown: Breakdown { heap: least, ..Breakdown::default() } };
+        let breakdown = Breakdown { heap: least, ..Breakdown::default() };
+        return Floor { least, most, breakdown, missed: 0 };
     };
     notes.push(
         "The floor counts page tables and sockets as its only kernel memory: without a cgroup no other is known."
@@ -62,6 +66,7 @@ fn of_tree(run: &Observation, tree: &Tree, unsampled: u64, header: &Header, note
         least: Some(least),
         most: Some(most).filter(|most| *most > least),
         breakdown: Breakdown { heap, ..breakdown },
+        missed: 0,
     }
 }
 
@@ -148,9 +153,19 @@ fn stocks(header: &Header) -> u64 {
     (u64::from(header.cpus) * STOCK_PAGES * header.page_bytes).min(STOCKS_BYTES)
 }
 
+/// Mapped file pages below this do not matter, bytes: the C library's.
+const LEAST_MAPPED_BYTES: u64 = 2 << 20;
+
 /// The curve of the page cache from the floor on: a limit below it ends the job, whatever it reads again.
-pub fn above(demand: &FileDemand, floor: Option<u64>) -> FileDemand {
+pub fn above(run: &Observation, demand: &FileDemand, floor: Option<u64>) -> FileDemand {
     let Some(floor) = floor else { return demand.clone() };
+    // Cached before, the files that it maps are charged elsewhere. The sum over processes counts shared libraries often.
+    let foreign: u64 = demand.foreign.iter().map(|file| file.cached_bytes).sum();
+    let of_processes = peak(run, names::TREE_RSS_FILE).unwrap_or(0);
+    let mapped = peak(run, names::FILE_MAPPED).map_or(of_processes, |own| own.max(of_processes.min(foreign)));
+    let unscanned = mapped.saturating_sub(demand.mapped_scanned_bytes);
+    let known_from_bytes = if unscanned >= LEAST_MAPPED_BYTES { floor + unscanned } else { 0 };
+    let demand = &FileDemand { known_from_bytes, ..demand.clone() };
     let at_floor =
         demand.refault_bytes_at(floor).map(|refault_bytes| DemandPoint { limit_bytes: floor, refault_bytes });
     let above = demand.points.iter().filter(|point| point.limit_bytes > floor).copied();

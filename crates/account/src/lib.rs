@@ -33,7 +33,10 @@ pub use told::heap_together;
 pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let mut notes = run.notes.clone();
     let tree = tree::Tree::of(run);
-    let mut charge = peaks::charge(run, tree.as_ref(), &mut notes);
+    let mut floor_notes = Vec::new();
+    let whole_floor = floor::floor(run, tree.as_ref(), header, &mut floor_notes);
+    let mut charge = peaks::charge(run, tree.as_ref(), whole_floor.missed, &mut notes);
+    notes.append(&mut floor_notes);
     let is_unsampled = tree.is_none() && run.kept.charge_bytes.is_none() && floor::not_sampled(run).is_some();
     if is_unsampled || sampled_charge::is_incomplete(run) {
         // What the samples missed of a process they missed of the charge.
@@ -44,7 +47,6 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
     let tree_max_rss = peaks::tree_max_rss(run, largest);
     let held = held::of_tree(run, largest);
     let lists = peaks::lists(run);
-    let whole_floor = floor::floor(run, tree.as_ref(), header, &mut notes);
     // Both are sums of lines that the kernel reads one after the other.
     let floor = whole_floor.least.map(|floor| charge.bytes.map_or(floor, |peak| floor.min(peak)));
     let (user_seconds, system_seconds) = totals::cpu_seconds(run);
@@ -80,7 +82,7 @@ pub fn account(run: &Observation, header: &Header) -> RunAccount {
         oom_kills: run.kept.oom_kills,
         limit_bytes: run.limit_bytes,
         processes: totals::processes(run),
-        file_demand: run.file_demand.as_ref().map(|demand| floor::above(demand, floor)),
+        file_demand: run.file_demand.as_ref().map(|demand| floor::above(run, demand, floor)),
         own_cpu_seconds: totals::counted(run, model::names::OWN_CPU),
         own_rss_bytes: moment::peak(run, model::names::OWN_RSS),
         moved: run.evidence.moved,

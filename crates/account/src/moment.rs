@@ -87,20 +87,26 @@ impl<'a> Moment<'a> {
         self.get(names::KERNEL).or_else(|| self.rest())
     }
 
-    /// Kernel objects that reclaim can take, such as the names and inodes of files. cgroup v2 counts them. On v1 they are what the
-    /// cgroup still holds of kernel memory when its last process has ended, but never more than the machine's reclaimable objects have
-    /// grown by since the begin, nor than what page tables and stacks leave of the job's kernel memory.
+    /// Kernel objects that reclaim can take, such as the names and inodes of files. cgroup v2 counts them. On v1 they are
+    /// the kernel memory that the cgroup still holds when its last process has ended, or the objects of its page cache if
+    /// these are more; but never more than the machine's reclaimable objects have grown by, nor than what page
+    /// tables and stacks leave of the job's kernel memory.
     pub fn slab_reclaimable(&self) -> Option<u64> {
         self.get(names::SLAB_RECLAIMABLE).or_else(|| {
+            // Since the least before: meanwhile other programs may have given some back.
             let growth = |name: &str| {
-                let before = self.run.job_series(name)?.points.first()?.1.max(0.0) as u64;
-                Some(self.get(name)?.saturating_sub(before))
+                let until_now = self.run.job_series(name)?.points.iter().take_while(|(t_ns, _)| *t_ns <= self.t_ns);
+                let least = until_now.map(|(_, bytes)| *bytes).reduce(f64::min)?.max(0.0) as u64;
+                Some(self.get(name)?.saturating_sub(least))
             };
             // Slabs that were half empty take in more without growing: the objects' own numbers show that.
             let grown = growth(names::SYSTEM_SLAB_RECLAIMABLE).max(growth(names::SYSTEM_NAMES))?;
+            // Objects of the page cache go with it, so the end does not show them if files were removed.
+            let of_cache = self.get(names::FILE).map_or(0, |file| (file as f64 * CACHE_METADATA) as u64);
             let stacks = self.get(names::TASKS).unwrap_or(0) * STACK;
             let of_processes = self.get(names::PAGE_TABLES).unwrap_or(0) + stacks;
-            Some(left_by_all(self.run)?.min(grown).min(self.get(names::KERNEL)?.saturating_sub(of_processes)))
+            let reclaimable = left_by_all(self.run)?.max(of_cache).min(grown);
+            Some(reclaimable.min(self.get(names::KERNEL)?.saturating_sub(of_processes)))
         })
     }
 
@@ -118,6 +124,10 @@ impl<'a> Moment<'a> {
 
 /// A thread's stack in the kernel, bytes (x86-64, arm64).
 const STACK: u64 = 16 << 10;
+
+/// Kernel objects that go with the page cache, as a share of it: an xa_node of 576 bytes for 64 pages, and on ext4 a
+/// buffer_head of 104 bytes for each page that was written.
+const CACHE_METADATA: f64 = (576.0 / 64.0 + 104.0) / 4096.0;
 
 /// Kernel memory that a cgroup held at the last sample, if none of its processes lived any more.
 fn left_by_all(run: &Observation) -> Option<u64> {

@@ -40,9 +40,10 @@ pub struct ListsPeak {
     pub breakdown: Breakdown,
 }
 
-/// The peak of the charge: the kernel's, with the breakdown of the largest sample scaled to it. Of a tree without a cgroup there is no
-/// charge; its parts are those of the memory that its processes had, and, where its page cache was counted, that.
-pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -> ChargePeak {
+/// The peak of the charge: the kernel's, with the breakdown of the largest sample and of what came after it. `missed`: bytes
+/// that cannot be reclaimed and that no sample saw. Of a tree without a cgroup there is no charge; its parts are those of
+/// the memory that its processes had, and, where its page cache was counted, that.
+pub fn charge(run: &Observation, tree: Option<&Tree>, missed: u64, notes: &mut Vec<String>) -> ChargePeak {
     if let Some(tree) = tree {
         return of_tree(run, tree);
     }
@@ -96,10 +97,22 @@ pub fn charge(run: &Observation, tree: Option<&Tree>, notes: &mut Vec<String>) -
     };
     ChargePeak {
         bytes,
-        breakdown: others.map_or(sampled, |bytes| sampled.scaled_to(bytes)),
+        breakdown: others.map_or(sampled, |bytes| at_peak(run, &sampled, bytes, missed)),
         breakdown_at_least: Breakdown::default(),
         detail: detail(&at, scale),
     }
+}
+
+/// The parts of a peak, from those of the largest sample. What samples missed and the kernel's own peaks prove is heap; the
+/// rest of what came after the sample is page cache, as far as references show so much of it. All other is in proportion.
+fn at_peak(run: &Observation, sampled: &Breakdown, bytes: u64, missed: u64) -> Breakdown {
+    let known = sampled.charge().zip(sampled.heap).zip(sampled.file).zip(run.kept.most_cached_bytes);
+    let Some((((sum, heap), file), most_cached)) = known.filter(|(((sum, _), _), _)| *sum < bytes) else {
+        return sampled.scaled_to(bytes);
+    };
+    let heap_after = missed.min(bytes - sum);
+    let file_after = most_cached.saturating_sub(file).min(bytes - sum - heap_after);
+    Breakdown { heap: Some(heap + heap_after), file: Some(file + file_after), ..*sampled }.scaled_to(bytes)
 }
 
 fn of_tree(run: &Observation, tree: &Tree) -> ChargePeak {
@@ -140,8 +153,8 @@ fn say_how_far_apart(run: &Observation, kept: u64, seen: u64, notes: &mut Vec<St
         format!("The peak charge of {kept} may be from before bursar started; since then, the most was {seen}.")
     } else {
         format!(
-            "{KEPT_PEAK_NOTE} {kept}; the largest sample saw {seen} ({:.0} % less), and the breakdown is \
-             that sample's, in proportion.",
+            "{KEPT_PEAK_NOTE} {kept}; the largest sample saw {seen} ({:.0} % less). The breakdown is that sample's; the \
+             difference counts as page cache, as far as references show so much.",
             100.0 * (1.0 - seen.0 as f64 / kept.0 as f64)
         )
     });

@@ -102,6 +102,18 @@ fn nothing_seen_is_nothing_said() {
 }
 
 #[test]
+fn memory_that_came_after_the_last_sample_is_page_cache_if_the_references_show_so() {
+    let mut observed = charged();
+    observed.kept.charge_bytes = Some(1300);
+    let parts = |observed: &Observation| account(observed, &header("no swap")).peak_breakdown;
+    let heap = parts(&observed).heap.unwrap();
+    assert!(heap > 500, "in proportion, as nothing bounds the page cache: {heap}");
+    observed.kept.most_cached_bytes = Some(900);
+    let bounded = parts(&observed);
+    assert_eq!((bounded.heap, bounded.file, bounded.charge()), (Some(400), Some(800), Some(1300)));
+}
+
+#[test]
 fn a_charge_that_was_never_more_than_bursars_own_is_not_known() {
     let none = [0.0, 0.0, 0.0];
     let seen = account(&run(&[(names::CHARGE, none), (names::HEAP, none), (names::FILE, none)]), &header("no swap"));
@@ -459,6 +471,27 @@ fn kernel_objects_that_outlive_the_job_on_cgroup_v1_are_no_floor() {
     assert_eq!(of([1.0, 1.0, 0.0], [100, 130, 130]), Some(8), "all but what is left is a process's");
     assert_eq!(of([1.0, 1.0, 0.0], [100, 110, 130]), Some(23), "no more than the machine had grown by then");
     assert_eq!(of([1.0, 1.0, 1.0], [100, 130, 130]), Some(33), "a process that lives may hold it");
+}
+
+#[test]
+fn kernel_objects_of_removed_files_on_cgroup_v1_are_no_floor() {
+    const MIB: u64 = 1 << 20;
+    let of = |machine: [u64; 3]| {
+        let mib = |values: [u64; 3]| values.map(|value| (value * MIB) as f64);
+        let run = run(&[
+            (names::CHARGE, mib([0, 415, 4])),
+            (names::HEAP, mib([0, 3, 0])),
+            (names::FILE, mib([0, 400, 2])),
+            (names::SHARED, mib([0, 0, 0])),
+            (names::KERNEL, mib([0, 12, 2])),
+            (names::PAGE_TABLES, mib([0, 1, 0])),
+            (names::PROCESSES, [1.0, 1.0, 0.0]),
+            (names::SYSTEM_SLAB_RECLAIMABLE, mib(machine)),
+        ]);
+        account(&run, &header("no swap")).floor_bytes.map(|bytes| bytes / MIB)
+    };
+    assert_eq!(of([40, 51, 41]), Some(4), "11 MiB went with 400 MiB of page cache");
+    assert_eq!(of([60, 65, 40]), Some(10), "no more than the machine had grown");
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub struct FileDemand {
     /// curve. 0: none are.
     #[serde(default)]
     pub mapped_scanned_bytes: u64,
+    /// Below this limit the curve is a lower bound: the floor and the mapped file pages that were not scanned do not fit
+    /// together, and how often the program accesses such pages is not known. In records 0.
+    #[serde(default)]
+    pub known_from_bytes: u64,
     /// Events that the tracker lost; with any, the curve is a lower bound.
     pub lost_events: u64,
     /// The rung it came from.
@@ -63,10 +67,12 @@ pub struct FileDemand {
 
 impl FileDemand {
     /// The point from which on more memory saves no reads worth mentioning: the smallest limit whose refaults are at
-    /// most 1 MiB, or 1 % of the distinct bytes if that is more. `None` without points.
+    /// most 1 MiB, or 1 % of the distinct bytes if that is more, and at which the curve is known. `None` without points.
     pub fn knee(&self) -> Option<DemandPoint> {
         let negligible = NEGLIGIBLE_BYTES.max((self.distinct_bytes as f64 * NEGLIGIBLE_SHARE) as u64);
-        self.points.iter().find(|point| point.refault_bytes <= negligible).copied()
+        let knee = self.points.iter().find(|point| point.refault_bytes <= negligible)?;
+        let limit_bytes = knee.limit_bytes.max(self.known_from_bytes);
+        Some(DemandPoint { limit_bytes, refault_bytes: self.refault_bytes_at(limit_bytes)? })
     }
 
     /// Bytes read again at a limit, interpolated. Below the first point: the first point's.
@@ -98,6 +104,8 @@ mod tests {
         assert_eq!(limit(&demand(100, cliff)), Some(400), "of 100 MiB they are more");
         assert_eq!(limit(&demand(5, vec![point(3, MIB / 2), point(290, 0)])), Some(3), "less than 1 MiB");
         assert_eq!(limit(&demand(5, Vec::new())), None);
+        let unknown = FileDemand { known_from_bytes: 20 * MIB, ..demand(5, vec![point(3, MIB / 2), point(290, 0)]) };
+        assert_eq!(limit(&unknown), Some(20), "mapped files that were not scanned");
     }
 
     #[test]

@@ -63,7 +63,8 @@ prop_compose! {
         not_visible in vec((text(), option::of(any::<u64>())), 0..3),
     ) -> FileDemand {
         FileDemand {
-            referenced_bytes, distinct_bytes: 1, written_only_bytes: 2, sampled_share, not_visible, mapped_scanned_bytes: 4, lost_events: 3,
+            referenced_bytes, distinct_bytes: 1, written_only_bytes: 2, sampled_share, not_visible, mapped_scanned_bytes: 4, known_from_bytes: 0,
+            lost_events: 3,
             rung,
             points: points.into_iter()
                 .map(|(limit_bytes, refault_bytes)| DemandPoint { limit_bytes, refault_bytes }).collect(),

@@ -46,7 +46,7 @@ const BELOW_KNEE: f64 = 0.99;
 pub fn below_knee(demand: &FileDemand) -> Vec<DemandPoint> {
     let Some(first) = demand.points.first() else { return Vec::new() };
     let Some(knee) = demand.knee() else { return Vec::new() };
-    let below = demand.points.iter().take_while(|point| **point != knee);
+    let below = demand.points.iter().take_while(|point| point.limit_bytes < knee.limit_bytes);
     let near = below.filter(|point| point.refault_bytes >= first.refault_bytes / 4).last().map(|point| {
         let limit_bytes = point.limit_bytes.min((knee.limit_bytes as f64 * BELOW_KNEE) as u64).max(first.limit_bytes);
         DemandPoint { limit_bytes, refault_bytes: demand.refault_bytes_at(limit_bytes).unwrap_or(point.refault_bytes) }

@@ -277,8 +277,8 @@ fn hidden(demand: &FileDemand) -> impl Iterator<Item = &(String, Option<u64>)> {
     demand.not_visible.iter().filter(|(_, amount)| amount.is_none_or(|bytes| bytes >= NEGLIGIBLE))
 }
 
-/// Whether more is read again than the curve says: a scan of mapped pages counts a page once, however often it was accessed since the
-/// scan before.
+/// Whether more is read again than the curve says, at any limit: a scan of mapped pages counts a page once, however often
+/// it was accessed since the scan before.
 pub fn demand_is_least(demand: &FileDemand) -> bool {
     demand.mapped_scanned_bytes > 0 || demand.lost_events > 0 || hidden(demand).next().is_some()
 }
@@ -293,7 +293,11 @@ pub fn demand_caption(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Str
     };
     let share = (demand.sampled_share < 1.0)
         .then(|| format!("estimated from {} of the pages", percent(Some(demand.sampled_share))));
-    let least = demand_is_least(demand).then(|| "a lower bound of what is read again".to_string());
+    let least = match (demand_is_least(demand), demand.known_from_bytes) {
+        (true, _) => Some("a lower bound of what is read again".to_string()),
+        (false, 0) => None,
+        (false, from) => Some(format!("below {} a lower bound: mapped files do not fit there", size(from))),
+    };
     let parts: Vec<String> = share.into_iter().chain(least).collect();
     let exact = if parts.is_empty() { "exact".to_string() } else { parts.join(", ") };
     format!(

@@ -96,8 +96,11 @@ fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
         // In view of other trials, one that came to its end in time may have been slowed down all the same.
         let allowed = 1.0 + report.slowdown_target;
         let is_in_time = worst.runtime_ratio.is_some_and(|ratio| ratio <= allowed) && !worst.lower_bound;
-        let by = if is_in_time { "by CPU time and I/O delay; " } else { "" };
-        Some((Tone::Warning, line(limit, format!("too little: {by}{}", outcome(view, worst)))))
+        let said = match is_in_time {
+            true => format!("slower by its CPU time and I/O delay{}", again(view, worst)),
+            false => format!("{}{}", outcome(worst), again(view, worst)),
+        };
+        Some((Tone::Warning, line(limit, format!("too little: {said}"))))
     });
     let enough = report.answer.smallest_passing_bytes.filter(|limit| *limit > 0).map(|limit| {
         let times: Vec<f64> =
@@ -118,19 +121,19 @@ fn bracket(view: &View, report: &BudgetReport) -> Vec<(Tone, String)> {
     too_little.into_iter().chain(enough).collect()
 }
 
-fn outcome(view: &View, trial: &Trial) -> String {
-    let what = match trial.outcome {
-        Outcome::Ok | Outcome::TooSlow => match trial.runtime_ratio {
-            Some(_) => format!("{} the run time", ratio(trial.runtime_ratio, trial.lower_bound)),
-            None => outcome_name(trial.outcome).to_string(),
-        },
-        other => outcome_name(other).to_string(),
-    };
-    let again = trial.refaults.map(|pages| pages.saturating_mul(view.header.page_bytes));
-    match again.filter(|bytes| *bytes >= LEAST_AGAIN_BYTES) {
-        Some(bytes) => format!("{what}, reads {} again", size(bytes)),
-        None => what,
+fn outcome(trial: &Trial) -> String {
+    // A lower bound below 1 says nothing.
+    let shown = trial.runtime_ratio.filter(|ratio| !trial.lower_bound || *ratio > 1.0);
+    match (trial.outcome, shown) {
+        (Outcome::Ok | Outcome::TooSlow, Some(_)) => format!("{} the run time", ratio(shown, trial.lower_bound)),
+        (other, _) => outcome_name(other).to_string(),
     }
+}
+
+fn again(view: &View, trial: &Trial) -> String {
+    let bytes = trial.refaults.map(|pages| pages.saturating_mul(view.header.page_bytes));
+    let bytes = bytes.filter(|bytes| *bytes >= LEAST_AGAIN_BYTES);
+    bytes.map(|bytes| format!(", reads {} again", size(bytes))).unwrap_or_default()
 }
 
 /// What each method would have named, and what that would have cost.

@@ -258,13 +258,22 @@ fn pays_off(demand: &FileDemand, seconds_per_byte: Option<f64>) -> Option<(&'sta
     limits.push(knee.limit_bytes);
     let mut labels = distinct_bytes(&limits);
     let at_knee = labels.pop().unwrap_or_default();
+    if knee.limit_bytes == demand.known_from_bytes {
+        return Some((
+            "pays off up to",
+            format!("{at_knee}   below that its mapped files do not fit, and may be read all the time"),
+        ));
+    }
     let below = below.into_iter().zip(labels.into_iter().rev()).map(|(point, limit)| {
+        let again = size(point.refault_bytes);
+        if demand_is_least(demand) || point.limit_bytes < demand.known_from_bytes {
+            return format!("at least {again} at {limit}");
+        }
         let time = seconds_per_byte.map(|price| format!(" ({} more)", seconds(price * point.refault_bytes as f64)));
-        format!("{}{} at {limit}", size(point.refault_bytes), time.unwrap_or_default())
+        format!("{again}{} at {limit}", time.unwrap_or_default())
     });
-    let least = if demand_is_least(demand) { "at least " } else { "" };
     let again = below.collect::<Vec<_>>().join(", ");
-    Some(("pays off up to", format!("{at_knee}   below that it reads again: {least}{again}")))
+    Some(("pays off up to", format!("{at_knee}   below that it reads again: {again}")))
 }
 
 /// What slows it down or is beside the charge.
