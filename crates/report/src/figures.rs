@@ -46,9 +46,9 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     };
     let is_killed = account.limit_bytes.is_some() && account.oom_kills.is_some_and(|kills| kills > 0);
     let cut = account.cut_short.as_deref().filter(|_| !is_killed);
-    let verb = match (&observation.target, account.limit_bytes, account.oom_kills) {
-        (_, Some(limit), Some(1..)) => format!("was killed for lack of memory under a limit of {}: had", size(limit)),
-        (_, Some(limit), _) => format!("ran under a limit of {} and used", size(limit)),
+    let verb = match (&observation.target, under_limit(observation, account), account.oom_kills) {
+        (_, Some(under), Some(1..)) => format!("was killed for lack of memory {under}: had"),
+        (_, Some(under), _) => format!("ran {under} and used"),
         (Target::Command, None, _) if cut.is_none() => "needs".to_string(),
         (_, None, _) => "used".to_string(),
     };
@@ -78,15 +78,27 @@ pub fn headline(observation: &Observation, account: &RunAccount, runs: usize) ->
     format!("{subject}{verb} {figure} at peak{until}{aside}{doubt}")
 }
 
+/// Whether bursar itself kept the run to its limit: no cgroup counted it.
+pub fn is_emulated(observation: &Observation, account: &RunAccount) -> bool {
+    let has_no_cgroup = account.sources.get("charge").is_some_and(|source| source.starts_with("none"));
+    account.limit_bytes.is_some() && (observation.evidence.emulated.is_some() || has_no_cgroup)
+}
+
+/// The limit of a run, as the end of a sentence; `None`: it had none.
+pub fn under_limit(observation: &Observation, account: &RunAccount) -> Option<String> {
+    let kind = if is_emulated(observation, account) { "an emulated limit" } else { "a limit" };
+    Some(format!("under {kind} of {}", size(account.limit_bytes?)))
+}
+
 /// Whether, and by whom, processes were ended for lack of memory.
 pub fn ended_for_memory(observation: &Observation, account: &RunAccount) -> Option<String> {
     let kills = account.oom_kills.filter(|kills| *kills > 0)?;
-    Some(match (observation.evidence.emulated.and(account.limit_bytes), account.processes) {
-        (Some(_), Some(1)) => "bursar ended it where the kernel would have killed it: the limit is emulated".into(),
-        (Some(_), _) => "bursar ended the whole command where the kernel would have killed one of its processes: the limit is emulated, \
+    Some(match (is_emulated(observation, account), account.processes) {
+        (true, Some(1)) => "bursar ended it where the kernel would have killed it: the limit is emulated".into(),
+        (true, _) => "bursar ended the whole command where the kernel would have killed one of its processes: the limit is emulated, \
                          and the others might have gone on"
             .into(),
-        (None, _) => format!("the kernel killed {kills} of its processes for lack of memory"),
+        (false, _) => format!("the kernel killed {kills} of its processes for lack of memory"),
     })
 }
 

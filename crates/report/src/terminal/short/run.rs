@@ -6,7 +6,8 @@ use model::{Exit, FileDemand, KEPT_PEAK_NOTE, Observation, RunAccount, Target};
 
 use super::{Aside, MOST_RUN_LINES, Rank, Short};
 use crate::figures::{
-    demand_is_least, ended_for_memory, headline, peak_figure, size, spreads, subject, uncached_step, warnings,
+    demand_is_least, ended_for_memory, headline, is_emulated, peak_figure, size, spreads, subject, uncached_step,
+    under_limit, warnings,
 };
 use crate::format::{count, distinct_bytes, percent, printable, seconds};
 use crate::tables::Tone;
@@ -87,9 +88,9 @@ fn peak(observation: &Observation, account: &RunAccount) -> String {
     let may_be_more = cut.is_some() || verdict::peak_is_least(account);
     let figure = peak_figure(verdict::need_at_least(account), need, may_be_more);
     let until = cut.map(|cut| format!(" until {}", printable(cut))).unwrap_or_default();
-    let what = match account.limit_bytes.map(size) {
-        Some(limit) if is_killed => format!("killed for lack of memory under a limit of {limit}: peak {figure}"),
-        Some(limit) => format!("peak {figure} under a limit of {limit}{until}"),
+    let what = match under_limit(observation, account) {
+        Some(under) if is_killed => format!("killed for lack of memory {under}: peak {figure}"),
+        Some(under) => format!("peak {figure} {under}{until}"),
         None => format!("peak {figure}{until}"),
     };
     format!("{subject}{what}")
@@ -161,7 +162,7 @@ fn ending(observation: &Observation, account: &RunAccount) -> Vec<String> {
 /// What went wrong, beside doubts.
 fn problems(view: &View, whole: &Observation, account: &RunAccount) -> Vec<(Tone, String)> {
     // That the kernel killed it under a limit is in the headline.
-    let is_told = account.limit_bytes.is_some() && whole.evidence.emulated.is_none();
+    let is_told = account.limit_bytes.is_some() && !is_emulated(whole, account);
     let killed = ended_for_memory(whole, account).filter(|_| !is_told).map(|killed| (Tone::Bad, killed));
     let parts = view.parts_of(whole);
     let failed: Vec<String> = parts
