@@ -365,7 +365,7 @@ fn few_exact_runs_do_not_reach_the_confidence() {
         fs::write(folder.path().join("few.csv"), format!("task,input_bytes,peak_bytes\n{}", rows(runs))).unwrap();
         let output = predict(&["--from", "few.csv", "--kind", "a", "--size", "2M"], folder.path());
         let text = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(text.contains("with 75 % confidence: 3 runs show no more"), few, "{text}");
+        assert_eq!(text.contains("with 75 % confidence, the most that 3 runs allow"), few, "{text}");
         assert_eq!(text.contains("with 95 % confidence"), !few, "{text}");
     }
 }

@@ -128,17 +128,22 @@ pub fn paste_lines(report: &BudgetReport) -> Vec<(String, String)> {
     lines.map(|(tool, line)| (tool.to_string(), line)).collect()
 }
 
+/// Docker refuses lower limits.
+const DOCKER_MIN_MIB: u64 = 6;
+
 /// What to paste where for a limit, as (tool, line), rounded up to a MiB, with or without swap where the tool has a setting for it.
 pub fn limit_lines(limit: Bytes, has_swap: bool) -> [(&'static str, String); 6] {
     let mib = limit.mib_ceil();
-    let (systemd_swap, docker_swap) = if has_swap { ("infinity", "-1".to_string()) } else { ("0", format!("{mib}m")) };
+    let docker_mib = mib.max(DOCKER_MIN_MIB);
+    let no_swap = || ("0", format!("{docker_mib}m"));
+    let (systemd_swap, docker_swap) = if has_swap { ("infinity", "-1".to_string()) } else { no_swap() };
     [
         ("Slurm", format!("#SBATCH --mem={mib}M")),
         ("Kubernetes", format!("resources: {{limits: {{memory: {mib}Mi}}}}")),
         ("systemd-run", format!("systemd-run --scope -p MemoryMax={mib}M -p MemorySwapMax={systemd_swap}")),
         ("systemd unit", format!("MemoryMax={mib}M")),
         ("systemd unit", format!("MemorySwapMax={systemd_swap}")),
-        ("Docker", format!("docker run --memory {mib}m --memory-swap {docker_swap}")),
+        ("Docker", format!("docker run --memory {docker_mib}m --memory-swap {docker_swap}")),
     ]
 }
 

@@ -167,7 +167,7 @@ impl Answer {
         let most = 100.0 * asked.runs as f64 / (asked.runs + 1) as f64;
         let held = match most < percent {
             _ if !self.unknown.is_empty() => "its confidence is not known".into(),
-            true => format!("with {most:.0} % confidence: {} runs show no more", asked.runs),
+            true => format!("with {most:.0} % confidence, the most that {} runs allow", asked.runs),
             false => format!("with {percent} % confidence"),
         };
         let (least, largest) = asked.interval_bytes;
@@ -176,7 +176,7 @@ impl Answer {
         let enough = match asked.covered {
             Some((covered, past)) => {
                 let few = match 100.0 * covered as f64 / ((past + 1) as f64) < percent {
-                    true => format!("; that does not show {percent} %"),
+                    true => format!("; too few runs to confirm {percent} %"),
                     false => String::new(),
                 };
                 format!("in {covered} of {past} past runs, each predicted from those before it{few}")

@@ -1,5 +1,6 @@
 //! Costs of memory management on this machine, measured once and remembered.
 
+use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
 use std::thread;
@@ -89,8 +90,9 @@ fn is_idle() -> bool {
 /// Replaces the file atomically: another bursar may read it meanwhile.
 fn remember(calibrated: &Calibrated) -> anyhow::Result<()> {
     let path = file()?;
-    let (folder, name) = Folder::of(&path)?;
-    let mut file = folder.replace(&name, PRIVATE_FILE)?;
+    let failed = || format!("{} cannot be written", path.display());
+    let (folder, name) = Folder::of(&path).with_context(failed)?;
+    let mut file = folder.replace(&name, PRIVATE_FILE).with_context(failed)?;
     file.write_all(&serde_json::to_vec_pretty(calibrated)?)?;
     file.commit()?;
     Ok(())

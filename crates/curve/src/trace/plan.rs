@@ -306,8 +306,8 @@ impl<'a> Sample<'a> {
         }
         let layouts = Layout::ALL.map(Layout::name).join(", ");
         Err(TraceError::Columns(format!(
-            "no column of {} is known to hold what is referenced; name it with --key-column NAME, or --key-column 1 for the first. \
-             It is none of the layouts {layouts}",
+            "no column of {} is known to hold what is referenced; name it with --key-column NAME, or --key-column 1 for the first, and the sizes likewise \
+             with --size-column. It is none of the layouts {layouts}",
             shown(self.split(first).join(&b" | "[..]).as_slice())
         )))
     }

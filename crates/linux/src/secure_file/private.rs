@@ -1,6 +1,6 @@
 //! Private folders for code that opens files by path, such as SQLite and execve(2).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -124,19 +124,22 @@ impl Drop for PrivateFolder {
 /// # Errors
 /// If there is none.
 pub fn temporary_base() -> io::Result<PathBuf> {
-    let candidates = [environment::temporary(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
+    let mut candidates = vec![environment::temporary(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
+    // TMPDIR may name one of them.
+    candidates.dedup();
     let is_good = |path: &&PathBuf| {
         let is_safe = fs::canonicalize(path).and_then(|path| is_ours_alone(&path)).unwrap_or(false);
         is_safe && crate::file::is_writable(path)
     };
     let found = candidates.iter().find(is_good).cloned();
     found.ok_or_else(|| {
-        let names: Vec<OsString> = candidates.into_iter().map(PathBuf::into_os_string).collect();
+        let names: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
         io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
-                "{names:?} cannot be written to, or other users can replace what is in them; set TMPDIR to a folder of yours \
-                 that they cannot write to"
+                "no folder for temporary files: {} cannot be written to, or other users can replace files in them; set TMPDIR \
+                 to a folder of yours that they cannot write to",
+                names.join(", ")
             ),
         )
     })
