@@ -105,7 +105,7 @@ fn a_command_that_was_ended_as_a_whole_reports_it() {
     let output = emulating(folder.path(), &["run", "--limit", "100M", "--", "/bin/sh", "-c", script]).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(printed.contains("killed for lack of memory under a limit of 100 MiB"), "{printed}");
+    assert!(printed.contains("killed for lack of memory under an emulated limit of 100 MiB"), "{printed}");
     assert!(
         printed.contains("bursar ended the whole command where the kernel would have killed one of its processes"),
         "{printed}"

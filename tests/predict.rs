@@ -45,7 +45,7 @@ fn size_is_refused_where_no_past_run_has_an_input_size() {
     fs::write(folder.path().join("history.csv"), table).unwrap();
     let asked = ["--from", "history.csv", "--kind", "align"];
     let stderr = refused(&[&asked[..], &["--size", "500M"]].concat(), folder.path());
-    assert!(stderr.contains("tells the size of its input, so --size says nothing"), "{stderr}");
+    assert!(stderr.contains("has the size of its input on record, so --size has no effect"), "{stderr}");
     let ask = figures(&asked, folder.path())["ask_bytes"].as_u64().unwrap() / MIB;
     assert!((500..700).contains(&ask), "{ask}");
 }
