@@ -356,6 +356,20 @@ fn root_without_bpf_gets_references_from_inside() {
 
 /// 256 KiB of a mapping of 4 GiB are touched, between passes over a file of 32 MiB.
 #[test]
+fn no_limit_below_mapped_files_is_named_that_were_not_scanned() {
+    let folder = folder();
+    let path = numbers(folder.path(), "mapped", 16);
+    let read = format!("import mmap; m = mmap.mmap(open('{path}').fileno(), 0, prot=mmap.PROT_READ); [sum(m[::64]) for _ in range(8)]");
+    let script = format!("python3 -c \"{read}\"");
+    let by_nobody = as_nobody(folder.path(), &script);
+    let by_root = is_root().then(|| json_of(bursar().args(["run", "-q", "--json", "-", "--", "sh", "-c", &script])).1);
+    for run in [by_nobody].into_iter().chain(by_root) {
+        let above_floor = bytes(demand(&run), "known_from_bytes") - run["floor_bytes"].as_u64().unwrap();
+        assert!((16 * MIB..40 * MIB).contains(&above_floor), "{} MiB: {run}", above_floor / MIB);
+    }
+}
+
+#[test]
 fn a_mapping_counts_only_by_its_touched_pages() {
     let folder = folder();
     let script = "import mmap\nwith open('sparse', 'wb') as f: f.truncate(4 << 30)\n\
