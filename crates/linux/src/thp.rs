@@ -104,6 +104,11 @@ pub fn knows(advice: libc::c_int) -> bool {
     unsafe { libc::madvise(ptr::null_mut(), 0, advice) == 0 }
 }
 
+/// Whether a process can make a huge page of populated memory whatever the machine's mode is (Linux 6.1).
+pub fn can_collapse() -> bool {
+    knows(libc::MADV_COLLAPSE)
+}
+
 /// Whether a process can disable huge pages except advised ones. Tries it on this process for a moment.
 pub fn can_except_advised() -> bool {
     // SAFETY: none of these calls accesses memory of ours.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use advise::stats::{LeftAlone, ProcessStats};
 use advise::{HUGE_BYTES, Plan, Profile, State};
+use linux::thp;
 use model::{Advice, AdviceFigures, Bytes, Explained, Target};
 use provision::manage;
 use provision::sentences::{copied, from_pool, too_small, unwritten};
@@ -168,7 +169,9 @@ impl Ran {
             let populated = Bytes(figures.populated_bytes);
             did.push(format!("{populated} populated ahead in {} of a helper's time", seconds(helpers)));
         }
-        if advised > 0 {
+        // The kernel ignores this advice then.
+        let is_never = thp::mode().as_deref() == Some("never");
+        if advised > 0 && !is_never {
             did.push(format!("{} advised to be huge at first touch", Bytes(advised)));
         }
         let share = figures.huge_share.map_or("an unknown share".into(), |share| format!("{:.0} %", 100.0 * share));
@@ -176,6 +179,10 @@ impl Ran {
             true => format!("nothing was advised; {run}"),
             false => format!("{}, {share} of memory huge at most; {run}", did.join(", ")),
         }];
+        if is_never {
+            let setting = thp::setting(None);
+            lines.push(format!("{} is never: only memory that was populated ahead becomes huge", setting.display()));
+        }
         lines.extend(pooled.and_then(|pooled| too_small(&pooled.figures)));
         lines.extend(pooled.and_then(|pooled| unwritten(&pooled.figures)));
         lines.extend(pooled.and_then(|pooled| copied(&pooled.figures)));
