@@ -1,5 +1,5 @@
-//! Jobs over several nodes: one limit, on each. What the launcher starts on another node runs beneath a `bursar node` there, which limits it,
-//! looks at it and tells of it over a connection of its own. When that ends, so does what it has started.
+//! Jobs over several nodes, with the same limit on each. The launcher starts `bursar node` on every other node, which starts the command.
+//! `bursar node` limits and observes the command, and reports over a connection of its own. When the connection closes, it ends the command.
 
 mod agent;
 mod launcher;
@@ -19,47 +19,47 @@ use crate::bench::unix_ns;
 use crate::launch::Launcher;
 use crate::observe::Progress;
 use launcher::Beneath;
-use line::{Hello, Line, OWN, Told};
+use line::{Hello, Line, NodeMessage, OWN};
 
 pub use agent::node;
 pub use line::{Meeting, Order};
 
-/// How long a node may take to tell its part once the job has ended: what it cached is taken back meanwhile.
+/// Time limit for a node to report its part after the job has ended; the node evicts the job's page cache meanwhile.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the nodes of a job tell of themselves.
+/// Receives the reports of a job's nodes.
 pub struct Nodes {
     beneath: Beneath,
     current: Arc<Mutex<Option<Arc<Run>>>>,
 }
 
-/// A run that goes on.
+/// The current run.
 struct Run {
     order: Order,
     state: Mutex<State>,
-    /// Something was told.
+    /// Signalled when a node's message has been handled.
     news: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     nodes: Vec<Node>,
-    /// Why it cannot go on, as a sentence.
+    /// Why the run cannot continue, as a sentence.
     trouble: Option<String>,
 }
 
-/// A node that has come to it.
+/// A node that has connected.
 struct Node {
     hello: Hello,
     stream: TcpStream,
     came_unix_ns: u64,
-    /// The last, and when it came.
+    /// The last progress message, and when it arrived.
     progress: Option<(Instant, Progress)>,
     observation: Option<Observation>,
 }
 
 impl Nodes {
-    /// Begins to listen, where the command is a launcher that may start something on other nodes.
+    /// Listens for nodes if the command is a launcher that can start processes on other nodes; else `None`.
     pub fn of(command: &[OsString]) -> anyhow::Result<Option<Nodes>> {
         let Some(launcher) = Launcher::of(command) else { return Ok(None) };
         let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"));
@@ -79,7 +79,7 @@ impl Nodes {
                         run.serve(line, hello, stream);
                     }
                 };
-                // Without a thread for it the node loses its connection, and says so.
+                // If no thread starts, the connection closes and the node reports the error.
                 let _ = thread::Builder::new().spawn(answer);
             }
         };
@@ -87,42 +87,43 @@ impl Nodes {
         Ok(Some(Nodes { beneath, current }))
     }
 
-    /// What the launcher must have in its environment.
+    /// Environment variables that the launcher needs.
     pub fn environment(&self) -> Vec<(String, OsString)> {
         self.beneath.environment.clone()
     }
 
-    /// A run begins: what comes from now on is of it.
+    /// Begins a run: nodes that connect from now on belong to it.
     pub fn begin(&self, order: Order) {
         *lock(&self.current) = Some(Arc::new(Run { order, state: Mutex::default(), news: Condvar::new() }));
     }
 
-    /// How it goes on the other nodes, on the clock of the run, which began here so long ago.
+    /// Progress of the other nodes, on this host's clock. `elapsed`: time since the run began here.
     pub fn progress(&self, elapsed: Duration) -> Vec<Progress> {
         let Some(run) = lock(&self.current).clone() else { return Vec::new() };
         let state = lock(&run.state);
-        let told = state.nodes.iter().filter_map(|node| node.progress);
-        told.map(|(came, progress)| {
-            let age = came.elapsed() + progress.elapsed.saturating_sub(progress.sampled);
-            Progress { elapsed, sampled: elapsed.saturating_sub(age), ..progress }
-        })
-        .collect()
+        let received = state.nodes.iter().filter_map(|node| node.progress);
+        received
+            .map(|(came, progress)| {
+                let age = came.elapsed() + progress.elapsed.saturating_sub(progress.sampled);
+                Progress { elapsed, sampled: elapsed.saturating_sub(age), ..progress }
+            })
+            .collect()
     }
 
-    /// Whether a node cannot do its part.
+    /// Whether a node has failed.
     pub fn is_in_trouble(&self) -> bool {
         lock(&self.current).as_ref().is_some_and(|run| lock(&run.state).trouble.is_some())
     }
 
-    /// The command has ended here: what the other nodes have seen of it, by their names. `errors`: what it wrote to its standard
-    /// error.
+    /// Collects the observations of the other nodes after the command has ended here, sorted by host name. `errors`: the standard
+    /// error of the command.
     pub fn end(&self, errors: &str) -> anyhow::Result<Vec<Observation>> {
-        // Whoever comes now is too late.
+        // Nodes that connect from now on get no answer.
         let Some(run) = lock(&self.current).take() else { return Ok(Vec::new()) };
         let deadline = Instant::now() + PATIENCE;
         let mut state = lock(&run.state);
         for node in &state.nodes {
-            // What still runs there is ended.
+            // `bursar node` ends its processes when it reads the end of the stream.
             let _ = node.stream.shutdown(Shutdown::Write);
         }
         while state.trouble.is_none() && state.nodes.iter().any(|node| node.observation.is_none()) {
@@ -148,7 +149,7 @@ impl Nodes {
 }
 
 impl Run {
-    /// One node, until it has told its part.
+    /// Handles the messages of one node until its last.
     fn serve(&self, mut line: Line, hello: Hello, stream: TcpStream) {
         let (host, is_ours) = (hello.host.clone(), hello.version == OWN);
         let at = {
@@ -157,19 +158,19 @@ impl Run {
             state.nodes.push(node);
             state.nodes.len() - 1
         };
-        let mut told = if is_ours {
+        let mut message = if is_ours {
             line.say(&self.order).ok().and_then(|()| line.hear())
         } else {
-            Some(Told::Refused(format!("bursar is of another version than {OWN} there")))
+            Some(NodeMessage::Refused(format!("bursar is of another version than {OWN} there")))
         };
         loop {
             let mut state = lock(&self.state);
-            let is_last = !matches!(told, Some(Told::Progress(_)));
+            let is_last = !matches!(message, Some(NodeMessage::Progress(_)));
             let node = state.nodes.get_mut(at);
-            match (told, node) {
-                (Some(Told::Progress(progress)), Some(node)) => node.progress = Some((Instant::now(), progress)),
-                (Some(Told::Ended(observation)), Some(node)) => node.observation = Some(*observation),
-                (Some(Told::Refused(why)), _) => state.trouble = Some(format!("{host}: {why}")),
+            match (message, node) {
+                (Some(NodeMessage::Progress(progress)), Some(node)) => node.progress = Some((Instant::now(), progress)),
+                (Some(NodeMessage::Ended(observation)), Some(node)) => node.observation = Some(*observation),
+                (Some(NodeMessage::Refused(why)), _) => state.trouble = Some(format!("{host}: {why}")),
                 (_, Some(_)) => {
                     state.trouble = Some(format!("{host} is lost: bursar was ended there, or cannot be reached"));
                 }
@@ -180,7 +181,7 @@ impl Run {
                 return;
             }
             drop(state);
-            told = line.hear();
+            message = line.hear();
         }
     }
 }
@@ -194,7 +195,7 @@ impl Node {
     }
 }
 
-/// The parts of a run as one: what they had is added up; how it ended and how long it took is as here.
+/// Joins the parts of a run: adds up their memory, and keeps the exit and run time of this host's part (the first).
 pub fn together(parts: &[Observation]) -> Option<Observation> {
     let here = parts.first()?;
     let sum = account::together(parts)?;

@@ -1,4 +1,4 @@
-//! `bursar node`: what a launcher starts on another node, limited and looked at there.
+//! `bursar node`: limits and observes the processes that a launcher starts on another node.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use anyhow::{Context, bail};
 use linux::bpf::Rung;
 use linux::procfs;
 
-use super::line::{Hello, Line, Meeting, OWN, Order, Told};
+use super::line::{Hello, Line, Meeting, NodeMessage, OWN, Order};
 use crate::bench::{Bench, References};
 use crate::observe::{Plan, observe};
 use crate::status::{Status, ended};
 
-/// How often it tells how the run goes.
+/// Interval between progress messages.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Comes to the meeting, starts the command as it is ordered there, and tells how it goes.
+/// Connects to the bursar that drives the search, runs the command with the settings it sends, and reports progress.
 ///
 /// # Errors
-/// A sentence if the meeting cannot be reached, or the order not be followed here.
+/// A sentence if the connection fails, or if this host cannot apply the settings.
 pub fn node(meeting: &Meeting, command: &[OsString]) -> anyhow::Result<Status> {
     let hello =
         Hello { key: meeting.key.clone(), version: OWN.into(), host: procfs::hostname(), boot_id: procfs::boot_id()? };
@@ -30,8 +30,8 @@ pub fn node(meeting: &Meeting, command: &[OsString]) -> anyhow::Result<Status> {
     let Some(order) = line.hear::<Order>() else { bail!("{}: bursar budget wants no more of this run", hello.host) };
     let done = part(command, &order, &mut line);
     if let Err(error) = &done {
-        // Nobody is there to hear it: then it is told to whoever reads our standard error.
-        let _ = line.say(&Told::Refused(format!("{error:#}")));
+        // If the connection is closed, the caller still prints the error on standard error.
+        let _ = line.say(&NodeMessage::Refused(format!("{error:#}")));
     }
     done
 }
@@ -67,12 +67,12 @@ fn part(command: &[OsString], order: &Order, line: &mut Line) -> anyhow::Result<
         over_nodes: false,
         clean_up: true,
     };
-    let mut told = Instant::now();
+    let mut last_sent = Instant::now();
     let observed = observe(&bench, &plan, &mut |_| Ok(()), &mut |progress| {
-        if told.elapsed() >= TICK {
-            told = Instant::now();
-            // An end of the connection is noticed by whoever reads.
-            let _ = line.say(&Told::Progress(progress));
+        if last_sent.elapsed() >= TICK {
+            last_sent = Instant::now();
+            // The thread that reads the connection notices when it closes.
+            let _ = line.say(&NodeMessage::Progress(progress));
         }
         is_over.load(Ordering::Relaxed)
     })?;
@@ -80,6 +80,6 @@ fn part(command: &[OsString], order: &Order, line: &mut Line) -> anyhow::Result<
         return Err(error.into());
     }
     let status = ended(&observed.observation);
-    let _ = line.say(&Told::Ended(Box::new(observed.observation)));
+    let _ = line.say(&NodeMessage::Ended(Box::new(observed.observation)));
     Ok(status)
 }

@@ -1,4 +1,4 @@
-//! What a node and the bursar that drives the search tell each other: one JSON value to a line.
+//! Messages between a node and the bursar that drives the search: one JSON value per line.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,24 +17,24 @@ use crate::tier::FastTier;
 /// How long an address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What two of the same version understand.
+/// Protocol version: only processes of the same bursar version talk to each other.
 pub const OWN: &str = env!("CARGO_PKG_VERSION");
 
-/// More than any greeting.
+/// Maximum size of a greeting.
 const GREETING_BYTES: u64 = 4096;
 
-/// Where to come to, and what to say there.
+/// Address and key with which a node connects to the bursar that drives the search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meeting {
-    /// Who knows it belongs to the job.
+    /// Shared secret: a node that sends it belongs to the job.
     pub key: String,
-    /// Where the bursar that drives the search listens.
+    /// TCP port on which the bursar that drives the search listens.
     pub port: u16,
-    /// Of its node.
+    /// IP addresses of the host of that bursar.
     pub addresses: Vec<IpAddr>,
 }
 
-/// Who comes.
+/// A node's first message: its key, version and identity.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hello {
     pub key: String,
@@ -43,28 +43,28 @@ pub struct Hello {
     pub boot_id: String,
 }
 
-/// What a node is to do, beside starting what it was given.
+/// Settings of a run, sent to each node. The launcher passes the command itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// What the run is for.
+    /// Purpose of the run.
     pub role: RunRole,
-    /// The limit of each node.
+    /// Memory limit of each node, bytes.
     pub limit_bytes: Option<u64>,
-    /// The fast memory, if there is slower.
+    /// The fast memory tier; `None`: the host has one tier.
     pub fast_tier: Option<FastTier>,
-    /// How the run is to find the page cache.
+    /// State of the page cache before the run.
     pub cache: Cache,
     /// Time between samples.
     pub interval: Option<Duration>,
 }
 
-/// What a node tells.
+/// A message from a node.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Told {
+pub enum NodeMessage {
     Progress(Progress),
-    /// Its part is over.
+    /// The node's part of the run has ended.
     Ended(Box<Observation>),
-    /// It cannot do its part.
+    /// The node cannot run its part; holds the reason, as a sentence.
     Refused(String),
 }
 
@@ -75,7 +75,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// Comes to the meeting, by whichever address answers.
+    /// Connects to the first address that answers, and sends `hello`.
+    ///
+    /// # Errors
+    /// The last address's error if none answers.
     pub fn come(meeting: &Meeting, hello: &Hello) -> io::Result<Line> {
         let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in &meeting.addresses {
@@ -91,7 +94,10 @@ impl Line {
         Err(refused)
     }
 
-    /// Answers one who comes; an error if it does not know the key.
+    /// Reads the greeting of a new connection.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if the greeting lacks `key`.
     pub fn answer(stream: &TcpStream, key: &str) -> io::Result<(Line, Hello)> {
         let mut line = Line::over(stream)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -116,26 +122,26 @@ impl Line {
         self.writer.write_all(&text)
     }
 
-    /// `None`: the other end is gone, or says what nobody understands.
+    /// Reads one message. `None`: the connection is closed, or the message does not parse.
     pub fn hear<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut text = String::new();
         self.reader.read_line(&mut text).ok().filter(|read| *read > 0)?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Waits until the other end is gone, or no longer says anything.
+    /// Blocks until the other end closes its side of the connection.
     pub fn wait_for_end(mut self) {
         let _ = io::copy(&mut self.reader, &mut io::sink());
     }
 
-    /// A second hold on the same connection.
+    /// A second handle of the same connection.
     pub fn another(&self) -> io::Result<Line> {
         Line::over(&self.writer)
     }
 }
 
 impl Display for Meeting {
-    /// As one word that no shell changes.
+    /// One word that needs no quoting in a shell.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{},{}", self.key, self.port)?;
         self.addresses.iter().try_for_each(|address| write!(f, ",{address}"))
@@ -161,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_meeting_is_one_word_and_comes_back_from_it() {
+    fn meeting_round_trips_through_one_word() {
         let addresses = vec!["10.0.0.7".parse().unwrap(), "2001:db8::7".parse().unwrap()];
         let meeting = Meeting { key: "0-1".into(), port: 7, addresses };
         assert_eq!(meeting.to_string(), "0-1,7,10.0.0.7,2001:db8::7");
@@ -172,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_know_the_key_is_not_answered() {
+    fn refuses_a_connection_with_a_wrong_key() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let meeting = Meeting { key: "right".into(), port, addresses: vec!["127.0.0.1".parse().unwrap()] };
