@@ -1,4 +1,4 @@
-//! Running a command with the library in it, to its end. What its processes tell is in a folder afterwards.
+//! Runs a command with bursar's library preloaded, to its end. Its processes write their statistics to a folder.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -17,38 +17,40 @@ use crate::spool::{self, PerhapsSpool, without_library};
 use crate::status::{OWN_FAILURE, Status};
 use crate::unseen::{self, Purpose};
 
-/// How often it is looked which processes there are, where that matters.
+/// Interval between calls of `on_tick`.
 const TICK: Duration = Duration::from_millis(20);
-/// No process tells as much; what is larger is read in part, and does not parse.
-const LARGEST: u64 = 64 << 20;
+/// Larger than any statistics file. A larger file is cut off here, so it does not parse.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A command that ran with the library in it, or without.
+/// The result of a command that ran with or without the library.
 pub struct Inside {
-    /// The launcher that the command is, if it is one.
+    /// The launcher, if the command is one.
     pub launcher: Option<Launcher>,
-    /// How it ended.
+    /// Exit status or signal of the command.
     pub exit: Exit,
-    /// From its first instruction to its end.
+    /// From `exec` to the end of the command.
     pub wall_seconds: f64,
-    /// What bursar took before.
+    /// Time that bursar took before `exec`.
     pub before_exec_seconds: f64,
-    /// Processor time in user space, of it and all that it has waited for.
+    /// User CPU time of the command and of the children it waited for.
     pub user_seconds: f64,
-    /// From user space, in all its processes on this node; `None`: refused, or not below us.
+    /// Page faults in user space, in all processes of the command on this node. `None`: the kernel refused the counter, or the
+    /// processes are no descendants of bursar.
     pub page_faults: Option<u64>,
-    /// Why it ran without, as a sentence.
+    /// Why the command ran without the library, as a sentence.
     kept_out: Option<String>,
 }
 
-/// Runs the command to its end, with variables that the library reads, of which one names the folder; without a folder or a
-/// place for the library it runs without. `look` is called from time to time, with its PID.
+/// Runs the command to its end, with the library and the environment `variables` that it reads (one names the folder).
+/// If the folder or the library's file cannot be created, the command runs without the library. `on_tick` is called every
+/// `TICK` with the command's PID.
 pub fn run(
     command: &[OsString],
     purpose: Purpose,
     variables: Vec<(String, OsString)>,
     folder: &PerhapsSpool,
     begun: Instant,
-    mut look: Option<&mut dyn FnMut(i32)>,
+    mut on_tick: Option<&mut dyn FnMut(i32)>,
 ) -> anyhow::Result<Inside> {
     let launcher = Launcher::of(command);
     let trouble = folder.trouble().map(String::from);
@@ -63,18 +65,18 @@ pub fn run(
     let kept_out = library.err();
     let prepared = Prepared::new(&Command { words, environment, output: Output::Inherited, cgroup: None })?;
     let signals = Forwarding::start()?;
-    // Slurm's daemons start what `srun` is asked for: it is not below us.
+    // Slurm's daemons start the processes of `srun`: they are no descendants of bursar.
     let is_ours = launcher != Some(Launcher::Srun);
     let mut faults = Counter::page_faults_from_exec(prepared.pid()).ok().filter(|_| is_ours);
     let before_exec_seconds = begun.elapsed().as_secs_f64();
     let running = prepared.go(&signals)?;
-    let patience = if look.is_some() { TICK } else { Duration::from_secs(3600) };
+    let patience = if on_tick.is_some() { TICK } else { Duration::from_secs(3600) };
     let (ended, wall_seconds) = loop {
         if let Some(ended) = running.wait(patience)? {
             break ended;
         }
-        if let Some(look) = &mut look {
-            look(running.pid());
+        if let Some(on_tick) = &mut on_tick {
+            on_tick(running.pid());
         }
     };
     signals.set_target(0);
@@ -84,7 +86,7 @@ pub fn run(
 }
 
 impl Inside {
-    /// What bursar ends with.
+    /// bursar's exit status.
     pub fn status(&self) -> Status {
         match self.exit {
             Exit::Status(code) => Status::Code(code),
@@ -93,22 +95,23 @@ impl Inside {
         }
     }
 
-    /// Why the command ran without the library, as a sentence; its children may have told what they did with it.
-    pub fn why_without(&self, command: &[OsString], purpose: Purpose, has_told: bool) -> Option<String> {
+    /// Why the command ran without the library, as a sentence. `has_stats`: a process of the command wrote statistics, so at least
+    /// one child of a launcher loaded the library.
+    pub fn why_without(&self, command: &[OsString], purpose: Purpose, has_stats: bool) -> Option<String> {
         let of_file =
-            || unseen::obstacle(command, self.launcher, purpose).filter(|_| !has_told || self.launcher.is_none());
+            || unseen::obstacle(command, self.launcher, purpose).filter(|_| !has_stats || self.launcher.is_none());
         self.kept_out.clone().or_else(of_file)
     }
 
-    /// The rank that ran, if its launcher is not below us.
+    /// The rank of this run, if a launcher started bursar.
     pub fn rank(&self) -> Option<Rank> {
         Rank::find().filter(|_| self.launcher.is_none())
     }
 }
 
-/// What files of the folder hold that the processes wrote in it, by the beginning of their names; `Err`: a sentence for
-/// each that cannot be read. Those of processes that were killed before they had told anything are left out.
-pub fn told<T, E: Display>(
+/// Parses each file of `folder` whose name starts with `prefix`. Returns the values in the order of the file names, and a sentence
+/// for each file that cannot be read. `parse` returns `Ok(None)` for a file whose process was killed before it wrote its results.
+pub fn read_files<T, E: Display>(
     folder: &Path,
     prefix: &str,
     parse: impl Fn(&[u8]) -> Result<Option<T>, E>,
@@ -117,26 +120,26 @@ pub fn told<T, E: Display>(
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)));
     paths.sort();
-    let (mut told, mut troubles) = (Vec::new(), Vec::new());
+    let (mut parsed, mut troubles) = (Vec::new(), Vec::new());
     for path in paths {
         match contents(&path)
             .map_err(|error| error.to_string())
             .and_then(|bytes| parse(&bytes).map_err(|error| error.to_string()))
         {
-            Ok(one) => told.extend(one),
+            Ok(one) => parsed.extend(one),
             Err(error) => troubles.push(format!("{}: {error}", path.display())),
         }
     }
-    (told, troubles)
+    (parsed, troubles)
 }
 
 fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    spool::open(path)?.take(LARGEST).read_to_end(&mut bytes)?;
+    spool::open(path)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Each rank has its launcher, and a file of its own.
+/// The path of a rank's own file: the rank's number is appended, except to `-`.
 pub fn of_rank(path: &Path, rank: Option<&Rank>) -> PathBuf {
     match rank {
         Some(rank) if path != Path::new("-") => {
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_of_ranks_stand_side_by_side() {
+    fn each_rank_writes_a_file_of_its_own() {
         let rank = Rank { number: 3, ranks: 4, job: "j".into() };
         assert_eq!(of_rank(Path::new("a.json"), Some(&rank)), Path::new("a.json.3"));
         assert_eq!(of_rank(Path::new("-"), Some(&rank)), Path::new("-"));

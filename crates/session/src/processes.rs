@@ -1,4 +1,4 @@
-//! The processes of a run: what samples, their own word, the kernel's exit records and `wait4` say of each.
+//! The processes of a run: joins samples, the processes' own reports, the kernel's exit records and `wait4`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use job::Ended;
 use linux::procfs;
 use model::{ProcessKey, ProcessRecord, Rusage};
 
-/// The command, what it was started from, and how it ended.
+/// The command's process, the stub that started it, and its end.
 pub struct Main<'a> {
     pub pid: i32,
     pub stub: i32,
@@ -14,32 +14,32 @@ pub struct Main<'a> {
     pub wall_seconds: f64,
 }
 
-/// Where the processes tell of themselves.
-const TOLD: &str = "reports of each process at its end; samples, and wait4 of the command and of orphans";
-/// Where nobody told, as of a command that is statically linked.
+/// Source if the processes report on themselves.
+const REPORTED: &str = "reports of each process at its end; samples, and wait4 of the command and of orphans";
+/// Source if no process reports, as in a statically linked command.
 const SAMPLED: &str =
     "sampled, wait4 of the command and of orphans; others that ended between two samples may be missing";
-/// A process has more page faults than this, and fewer of them once it has told of its end.
+/// Fewer page faults than any process has, but more than a process has after it has reported its end.
 const LEAST_FAULTS: u64 = 24;
-/// One part in this of all page faults may be any process's, once it has told.
+/// Processes may have up to `1 / LEAST_PART` of all page faults after their reports.
 const LEAST_PART: u64 = 50;
 
-/// Joins what the samples, `told` (exit records, or the processes' own word) and `wait4` say of each process. Exact records win.
+/// Joins the samples, `reported` (exit records, or the processes' own reports) and `wait4` by process. Exact records replace samples.
 pub fn merge(
     sampled: Vec<ProcessRecord>,
-    told: Option<Vec<ProcessRecord>>,
+    reported: Option<Vec<ProcessRecord>>,
     main: &Main,
     sources: &mut BTreeMap<String, String>,
 ) -> Vec<ProcessRecord> {
-    let rung = match told.iter().flatten().next().map(|process| process.source.as_str()) {
+    let rung = match reported.iter().flatten().next().map(|process| process.source.as_str()) {
         Some("taskstats") => "exit records (taskstats)",
-        Some("inside") => TOLD,
+        Some("inside") => REPORTED,
         Some(_) => "exit tracepoint",
         None => SAMPLED,
     };
     sources.insert("processes".into(), rung.into());
-    let mut all = told.unwrap_or_default();
-    // A build has ten thousands of them.
+    let mut all = reported.unwrap_or_default();
+    // Indexed, because a build has tens of thousands of processes.
     let mut by_pid: HashMap<i32, Vec<usize>> = HashMap::new();
     for (index, known) in all.iter().enumerate() {
         by_pid.entry(known.key.pid).or_default().push(index);
@@ -62,7 +62,7 @@ pub fn merge(
     all
 }
 
-/// A process in a PID namespace of its own tells the number that it has there.
+/// A process in a PID namespace of its own reports its PID in that namespace.
 fn is_same(known: &ProcessRecord, sampled: &ProcessRecord) -> bool {
     match known.own.filter(|_| known.source == "inside") {
         Some(own) => {
@@ -73,7 +73,7 @@ fn is_same(known: &ProcessRecord, sampled: &ProcessRecord) -> bool {
     }
 }
 
-/// What an exit record lacks, the last sample may have.
+/// Fills the gaps of an exit record from the last sample.
 fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     known.key = sampled.key;
     if known.lifetime_seconds.is_none() {
@@ -85,7 +85,7 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     known.started_seconds = known.started_seconds.or(sampled.started_seconds);
     known.user_seconds = known.user_seconds.or(sampled.user_seconds);
     known.system_seconds = known.system_seconds.or(sampled.system_seconds);
-    // A process that was killed, or that became a program without the library, told nothing of what it had.
+    // A process that was killed, or that executed a program without the library, did not report its memory.
     if known.source == "inside" {
         known.largest_seen = known.largest_seen.or(sampled.largest_seen);
         known.lifetime_seconds = known.lifetime_seconds.or(sampled.lifetime_seconds);
@@ -97,10 +97,11 @@ fn fill(known: &mut ProcessRecord, sampled: ProcessRecord) {
     }
 }
 
-/// Page faults of processes that told nothing of themselves, and of which no sample told: the kernel counts those of all that the command
-/// has waited for. `None`: exit records tell of all, or only samples tell and the command has no such process.
+/// Page faults of processes that neither reported nor were sampled: the kernel's count for the command and the children it waited
+/// for, less the known ones. `None`: exit records cover every process, or samples are the only source and the command waited for no
+/// child.
 pub fn untold_faults(processes: &[ProcessRecord], ended: &Ended, sources: &BTreeMap<String, String>) -> Option<u64> {
-    let is_source = |source: &&String| *source == TOLD || *source == SAMPLED && !ended.waited_for_none;
+    let is_source = |source: &&String| *source == REPORTED || *source == SAMPLED && !ended.waited_for_none;
     sources.get("processes").filter(is_source)?;
     let known: u64 = processes.iter().filter_map(|process| process.minor_faults).sum();
     Some(ended.rusage.minor_faults.saturating_sub(known)).filter(|faults| *faults > LEAST_FAULTS)
@@ -115,9 +116,9 @@ pub fn faulted_bytes(processes: &[ProcessRecord], rusage: &Rusage) -> u64 {
     rusage.minor_faults.max(known).saturating_mul(procfs::page_bytes())
 }
 
-/// What may be missing where the processes are to tell of themselves, as a sentence.
+/// A sentence on processes that may be missing from the list; `None`: none are.
 pub fn missing(untold: Option<u64>, rusage: &Rusage, sources: &BTreeMap<String, String>) -> Option<String> {
-    if sources.get("processes").is_none_or(|source| source != TOLD) {
+    if sources.get("processes").is_none_or(|source| source != REPORTED) {
         return Some("Processes that lived for less than the time between two samples may be missing.".into());
     }
     let faults = untold.filter(|faults| faults.saturating_mul(LEAST_PART) >= rusage.minor_faults)?;

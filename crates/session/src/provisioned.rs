@@ -23,7 +23,7 @@ use crate::status::Status;
 use crate::unseen::Purpose;
 
 /// Preparations longer than this are worth a word.
-const WORTH_TELLING_SECONDS: f64 = 0.01;
+const MIN_SHOWN_PREPARATION_SECONDS: f64 = 0.01;
 
 /// How a command is served.
 #[derive(Clone, Debug)]
@@ -101,19 +101,19 @@ pub struct Size {
 /// # Errors
 /// A sentence if the command cannot be started.
 pub fn pool_size(command: &[OsString]) -> anyhow::Result<Size> {
-    // Processes that were there at the same time, at each look.
+    // The processes alive at each tick.
     let mut together: BTreeSet<BTreeSet<OwnNumber>> = BTreeSet::new();
     let mut numbers = OwnNumbers::default();
-    let mut look = |folder: &Path| {
-        let (told, _) = serving::read(folder);
-        together.insert(told.iter().map(own_number).filter(|own| numbers.lives(*own)).collect());
+    let mut on_tick = |folder: &Path| {
+        let (stats, _) = serving::read(folder);
+        together.insert(stats.iter().map(own_number).filter(|own| numbers.lives(*own)).collect());
     };
-    let ran = run(command, None, Vec::new(), Instant::now(), Some(&mut look))?;
-    Ok(Size { pool_bytes: needed(&ran.served.told, &together), ran })
+    let ran = run(command, None, Vec::new(), Instant::now(), Some(&mut on_tick))?;
+    Ok(Size { pool_bytes: needed(&ran.served.stats, &together), ran })
 }
 
 impl Size {
-    /// What bursar ends with.
+    /// bursar's exit status.
     pub fn status(&self) -> Status {
         self.ran.status()
     }
@@ -130,13 +130,13 @@ impl Size {
 
     /// In figures.
     pub fn figures(&self) -> Needed<'_> {
-        let told = &self.ran.served.told;
+        let stats = &self.ran.served.stats;
         Needed {
             pool_bytes: self.pool_bytes,
-            demand_bytes_peak: Figures::sum(told).demand_bytes_peak,
+            demand_bytes_peak: Figures::sum(stats).demand_bytes_peak,
             exit_status: self.status().code(),
             wall_seconds: self.ran.inside.wall_seconds,
-            processes: told,
+            processes: stats,
         }
     }
 }
@@ -163,31 +163,31 @@ fn variables(options: &Options) -> Vec<(String, OsString)> {
     set.map(|(name, value)| (name.to_string(), value)).collect()
 }
 
-/// Runs the command to its end. `look` is called from time to time with the folder that processes tell in.
+/// Runs the command to its end. `on_tick` is called at intervals with the folder of the processes' statistics.
 fn run(
     command: &[OsString],
     pool: Option<&str>,
     mut variables: Vec<(String, OsString)>,
     begun: Instant,
-    look: Option<&mut dyn FnMut(&Path)>,
+    on_tick: Option<&mut dyn FnMut(&Path)>,
 ) -> anyhow::Result<Ran> {
     let serving = Serving::start(pool);
     variables.extend(serving.variables());
-    let mut look = look.map(|look| |_| look(serving.folder().path()));
-    let look = look.as_mut().map(|look| look as &mut dyn FnMut(i32));
-    let inside = inside::run(command, Purpose::Provision, variables, serving.folder(), begun, look)?;
+    let mut on_tick = on_tick.map(|on_tick| |_| on_tick(serving.folder().path()));
+    let on_tick = on_tick.as_mut().map(|on_tick| on_tick as &mut dyn FnMut(i32));
+    let inside = inside::run(command, Purpose::Provision, variables, serving.folder(), begun, on_tick)?;
     let served = serving.end();
-    let without = inside.why_without(command, Purpose::Provision, !served.told.is_empty());
+    let without = inside.why_without(command, Purpose::Provision, !served.stats.is_empty());
     Ok(Ran { pool: pool.map(String::from), inside, served, without })
 }
 
 impl Ran {
-    /// What bursar ends with.
+    /// bursar's exit status.
     pub fn status(&self) -> Status {
         self.inside.status()
     }
 
-    /// The rank that ran, if its launcher is not below bursar.
+    /// The rank of this run, if a launcher started bursar.
     pub fn rank(&self) -> Option<Rank> {
         self.inside.rank()
     }
@@ -195,33 +195,33 @@ impl Ran {
     /// In figures.
     pub fn stats(&self) -> Stats<'_> {
         Stats {
-            figures: Figures::sum(&self.served.told),
+            figures: Figures::sum(&self.served.stats),
             zeroing_cpu_seconds: self.served.zeroing_cpu_seconds,
             page_faults: self.inside.page_faults,
             pool: self.pool.as_deref(),
             exit_status: self.status().code(),
             wall_seconds: self.inside.wall_seconds,
             before_exec_seconds: self.inside.before_exec_seconds,
-            processes: &self.served.told,
+            processes: &self.served.stats,
         }
     }
 
     /// One to seven lines for people.
     pub fn summary(&self) -> Vec<String> {
-        let Served { told, notes, .. } = &self.served;
-        let (figures, pool) = (&Figures::sum(told), self.pool.as_deref());
+        let Served { stats, notes, .. } = &self.served;
+        let (figures, pool) = (&Figures::sum(stats), self.pool.as_deref());
         let passed = |reason| figures.passed_to_linux.get(&reason).copied().unwrap_or_default();
         let mut lines = Vec::new();
         let mut run = match self.inside.page_faults {
             Some(faults) => format!("{faults} page faults in {}", seconds(self.inside.wall_seconds)),
             None => format!("ran for {}", seconds(self.inside.wall_seconds)),
         };
-        if self.inside.before_exec_seconds > WORTH_TELLING_SECONDS {
+        if self.inside.before_exec_seconds > MIN_SHOWN_PREPARATION_SECONDS {
             run += &format!(", after {} of preparation", seconds(self.inside.before_exec_seconds));
         }
         let huge = Bytes(passed(Reason::NoPool).bytes);
         lines.push(match pool {
-            _ if told.is_empty() && notes.is_empty() && self.without.is_none() => {
+            _ if stats.is_empty() && notes.is_empty() && self.without.is_none() => {
                 format!("nothing was served: no process loaded bursar's library, as when LD_PRELOAD is cleared; {run}")
             }
             _ if figures.served_bytes == 0 && huge.0 == 0 => format!("nothing was served; {run}"),
@@ -230,12 +230,12 @@ impl Ran {
                 format!("no pool answers: {huge} from the kernel's huge pages; {run}")
             }
         });
-        let told_already = |reason: Reason| reason == Reason::NoPool && pool.is_none();
+        let is_in_first_line = |reason: Reason| reason == Reason::NoPool && pool.is_none();
         let mut reasons: Vec<(Reason, Amount)> = figures
             .passed_to_linux
             .iter()
             .map(|(r, a)| (*r, *a))
-            .filter(|(r, a)| a.bytes > 0 && !told_already(*r))
+            .filter(|(r, a)| a.bytes > 0 && !is_in_first_line(*r))
             .collect();
         reasons.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
         let why = |reason: Reason| match (reason, pool) {
@@ -255,7 +255,7 @@ impl Ran {
         lines.extend(pool.and_then(|_| too_small(figures)));
         lines.extend(pool.and_then(|_| unwritten(figures)));
         lines.extend(pool.and_then(|_| copied(figures)));
-        let alone = |why| told.iter().filter(|told| told.left_alone == Some(why)).count();
+        let alone = |why| stats.iter().filter(|process| process.left_alone == Some(why)).count();
         let kinds = [
             (LeftAlone::Sanitizer, "built with a sanitizer, or in valgrind"),
             (LeftAlone::Libc, "with a libc that is not known"),

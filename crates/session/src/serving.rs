@@ -13,7 +13,7 @@ use provision::stats::{Error, ProcessStats};
 use crate::inside;
 use crate::spool::PerhapsSpool;
 
-/// The folder of the processes' statistics, the pool's socket, and the thread that zeroes the memory that they give back.
+/// The folder of the processes' statistics, the pool's socket, and the thread that zeroes freed memory.
 pub struct Serving {
     folder: PerhapsSpool,
     socket: Option<PathBuf>,
@@ -24,15 +24,15 @@ pub struct Serving {
 /// The memory that the processes of a command were served.
 pub struct Served {
     /// Statistics of each process.
-    pub told: Vec<ProcessStats>,
-    /// Processor time of the thread that zeroed beside the command; `None`: there was none.
+    pub stats: Vec<ProcessStats>,
+    /// CPU time of the zeroing thread; `None`: no such thread ran.
     pub zeroing_cpu_seconds: Option<f64>,
     /// Files that could not be read, as sentences.
     pub notes: Vec<String>,
 }
 
 impl Serving {
-    /// From a pool that was checked; else the kernel serves, with its huge pages.
+    /// Starts serving from `pool`, which the caller has checked; `None`: from the kernel's huge pages.
     pub fn start(pool: Option<&str>) -> Serving {
         let folder = PerhapsSpool::create("bursar-provision-");
         let prezero =
@@ -40,27 +40,27 @@ impl Serving {
         Serving { folder, socket: pool.map(pools::socket), prezero }
     }
 
-    /// What the runtime reads of it (`preload/abi.h`).
+    /// Environment variables that the runtime reads (`preload/abi.h`).
     pub fn variables(&self) -> Vec<(String, OsString)> {
         let folder = ("BURSAR_PROVISION".to_string(), self.folder.path().into());
         let socket = self.socket.as_ref().map(|socket| ("BURSAR_POOL".to_string(), socket.into()));
         socket.into_iter().chain([folder]).collect()
     }
 
-    /// The folder that the processes tell in.
+    /// The folder to which the processes write their statistics.
     pub fn folder(&self) -> &PerhapsSpool {
         &self.folder
     }
 
-    /// When the command has ended.
+    /// Ends serving and reads the statistics, after the command has ended.
     pub fn end(self) -> Served {
         let zeroing_cpu_seconds = self.prezero.map(|prezero| prezero.end().as_secs_f64());
-        let (told, notes) = read(self.folder.path());
-        Served { told, zeroing_cpu_seconds, notes }
+        let (stats, notes) = read(self.folder.path());
+        Served { stats, zeroing_cpu_seconds, notes }
     }
 }
 
-/// Whether a pool that was asked for is there.
+/// Checks that the pool `name` exists and answers.
 ///
 /// # Errors
 /// A sentence if there is no such pool, if it is not for this user, or if its broker does not answer.
@@ -91,9 +91,9 @@ pub fn check(name: &str) -> anyhow::Result<()> {
     })
 }
 
-/// What the processes have told, and in sentences what of it cannot be read.
+/// The statistics of each process, and a sentence for each file that cannot be read.
 pub fn read(folder: &Path) -> (Vec<ProcessStats>, Vec<String>) {
-    inside::told(folder, "provision.", |bytes| match ProcessStats::read(bytes) {
+    inside::read_files(folder, "provision.", |bytes| match ProcessStats::read(bytes) {
         Err(Error::NothingYet) => Ok(None),
         read => read.map(Some),
     })

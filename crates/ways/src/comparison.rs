@@ -293,8 +293,8 @@ impl Comparison<'_> {
             setting.restore().context("the machine's setting of huge pages could not be put back")?;
         }
         let has_told = match (held.advice, held.serving) {
-            (Some(folder), _) => Some(!inside::told(folder.path(), "advice.", ProcessStats::read).0.is_empty()),
-            (None, Some(serving)) => Some(!serving.end().told.is_empty()),
+            (Some(folder), _) => Some(!inside::read_files(folder.path(), "advice.", ProcessStats::read).0.is_empty()),
+            (None, Some(serving)) => Some(!serving.end().stats.is_empty()),
             (None, None) => None,
         };
         let (observation, errors, not_started) = observed?;

@@ -124,13 +124,13 @@ pub fn run(options: &Options, begun: Instant) -> anyhow::Result<Ran> {
     variables.extend(serving.iter().flat_map(Serving::variables));
     let inside = inside::run(&options.command, Purpose::Advise, variables, &folder, begun, None)?;
     let served = serving.map(Serving::end);
-    let (processes, mut notes) = inside::told(folder.path(), "advice.", ProcessStats::read);
+    let (processes, mut notes) = inside::read_files(folder.path(), "advice.", ProcessStats::read);
     notes.extend(served.iter().flat_map(|served| served.notes.clone()));
-    let has_stats = !processes.is_empty() || served.as_ref().is_some_and(|served| !served.told.is_empty());
+    let has_stats = !processes.is_empty() || served.as_ref().is_some_and(|served| !served.stats.is_empty());
     let without = inside.why_without(&options.command, Purpose::Advise, has_stats);
     let pooled = options.pool.as_deref().zip(served).map(|(name, served)| Pooled {
         name: name.into(),
-        figures: Figures::sum(&served.told),
+        figures: Figures::sum(&served.stats),
         zeroing_cpu_seconds: served.zeroing_cpu_seconds,
     });
     let figures = figures(&processes, pooled.as_ref());

@@ -104,7 +104,7 @@ pub fn profile(command: &[OsString], begun: Instant) -> anyhow::Result<Profiled>
         (inside, watching.join().map_err(|_| anyhow!("the thread that scans the command's memory failed")))
     });
     let (inside, mut scanned) = (inside?, scanned?);
-    let (touched, notes) = inside::told(folder.path(), "touched.", Touched::read);
+    let (touched, notes) = inside::read_files(folder.path(), "touched.", Touched::read);
     for process in touched.iter().flatten() {
         let own = OwnNumber { pid: process.pid, namespace: process.namespace, start_ticks: process.start };
         let Some(named) = names.program(own, &process.executable) else { continue };
@@ -118,7 +118,7 @@ pub fn profile(command: &[OsString], begun: Instant) -> anyhow::Result<Profiled>
     }
     let named = command.join(&OsString::from(" "));
     let profile = scanned.observed.profile(Some(&named.to_string_lossy()));
-    let (processes, troubles) = inside::told(folder.path(), "advice.", ProcessStats::read);
+    let (processes, troubles) = inside::read_files(folder.path(), "advice.", ProcessStats::read);
     let without = inside.why_without(command, Purpose::Advise, !processes.is_empty());
     Ok(Profiled { profile, without, scanned, inside, notes: notes.into_iter().chain(troubles).collect() })
 }
@@ -148,7 +148,7 @@ fn watch(pid: Receiver<i32>, folder: &Path, costs: &Costs, is_over: &AtomicBool,
                 break;
             }
         }
-        let (processes, _) = inside::told(folder, "advice.", ProcessStats::read);
+        let (processes, _) = inside::read_files(folder, "advice.", ProcessStats::read);
         names.observe(regions.processes(), &processes);
         let known = regions.known(costs.last_cache_bytes);
         let long = last.elapsed().as_secs_f64();
