@@ -4,24 +4,24 @@ use std::rc::Rc;
 
 use crate::exposition::Format;
 
-/// The longest head of a request that is read.
+/// Maximum size of a request's head, bytes.
 pub const LONGEST_HEAD: usize = 8192;
 
-/// Headers of a request that are looked at; one with more is refused.
+/// Maximum number of headers; the server refuses a request with more.
 const HEADERS: usize = 64;
 
-/// What a client asks.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Without what follows a question mark.
+    /// The path without its query.
     pub path: String,
-    /// The one it likes better.
+    /// The format that the client prefers.
     pub format: Format,
-    /// It wants the head alone.
+    /// `HEAD`: the response has no body.
     pub head_only: bool,
 }
 
-/// What it is told.
+/// The server's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,

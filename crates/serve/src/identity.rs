@@ -32,7 +32,7 @@ pub enum Kind {
     Other,
 }
 
-/// What a path tells.
+/// The identity of a cgroup, parsed from its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
     /// What it is.

@@ -1,5 +1,5 @@
-//! The agent: looks at the machine's memory cgroups again and again, and tells what it saw to whoever asks over HTTP, in
-//! Prometheus' text or in OpenMetrics. Changes nothing, and needs no rights beyond reading the cgroups' files.
+//! The agent: scans the host's memory cgroups at an interval and serves the results over HTTP, in Prometheus' text format or in
+//! OpenMetrics. It changes nothing, and needs no rights beyond reading the cgroups' files.
 //!
 //! One thread scans the cgroups; another answers clients from the last complete scan, and waits for the signal to end. Neither
 //! waits for the other: a scan that takes long delays no answer, and a signal ends a scan within one cgroup.
@@ -29,11 +29,11 @@ use agent::{Agent, Answers, Published};
 use pace::Pace;
 use server::Server;
 
-/// The server's loop returns so often at least.
+/// Longest wait of the server's loop.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Serves until SIGTERM or SIGINT. `tell` is called with messages for the operator: once after the first scan, and when scans
-/// begin to take so much time that the interval is longer than `interval`.
+/// Serves until SIGTERM or SIGINT. `report` is called with messages for the operator: once after the first scan, and when scans
+/// cost so much CPU time that the agent waits longer than `interval`.
 ///
 /// # Errors
 /// [`Error::InUse`], [`Error::Listen`], and [`Error::Linux`] where there are no memory cgroups.
@@ -41,7 +41,7 @@ pub fn serve(
     listen: SocketAddr,
     interval: Duration,
     settings: Settings,
-    tell: &(dyn Fn(&str) + Sync),
+    report: &(dyn Fn(&str) + Sync),
 ) -> Result<(), Error> {
     let mut agent = Agent::new(settings)?;
     let mut server = Server::bind(listen)?;
@@ -57,10 +57,10 @@ pub fn serve(
                 let changed = pace.after(cpu, agent.len());
                 *published.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent.shown(pace.interval()));
                 if agent.own.looks == 1 {
-                    tell(&format!("{} on http://{address}/metrics", agent.sentence()));
+                    report(&format!("{} on http://{address}/metrics", agent.sentence()));
                 }
                 if let Some(changed) = changed {
-                    tell(&changed);
+                    report(&changed);
                 }
                 // A scan that took longer than the interval is not made up for.
                 let due = begin + pace.interval();

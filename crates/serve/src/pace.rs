@@ -14,14 +14,14 @@ const SLACK: f64 = 1.5;
 pub struct Pace {
     wanted: Duration,
     now: Duration,
-    /// The interval of the last message.
-    told: Duration,
+    /// The interval in the last message to the operator.
+    reported: Duration,
 }
 
 impl Pace {
-    /// As the user wants it.
+    /// Starts with the interval that the user set.
     pub fn new(wanted: Duration) -> Pace {
-        Pace { wanted, now: wanted, told: wanted }
+        Pace { wanted, now: wanted, reported: wanted }
     }
 
     /// The interval now.
@@ -29,16 +29,16 @@ impl Pace {
         self.now
     }
 
-    /// A scan of so many cgroups has used `cpu` of processor time. Returns a message if the interval has become another.
+    /// Adapts the interval to a scan of `cgroups` cgroups that used `cpu` of CPU time. Returns a message if the interval has changed.
     pub fn after(&mut self, cpu: Duration, cgroups: usize) -> Option<String> {
         self.now = self.wanted.max(cpu.div_f64(MAX_PROCESSOR_SHARE));
-        let (now, told, wanted) = (self.now.as_secs_f64(), self.told.as_secs_f64(), self.wanted.as_secs_f64());
+        let (now, reported, wanted) = (self.now.as_secs_f64(), self.reported.as_secs_f64(), self.wanted.as_secs_f64());
         let is_another =
-            now > told * MESSAGE_FACTOR || now * MESSAGE_FACTOR < told || (now == wanted && told != wanted);
+            now > reported * MESSAGE_FACTOR || now * MESSAGE_FACTOR < reported || (now == wanted && reported != wanted);
         if !is_another || (now > wanted && now < wanted * SLACK) {
             return None;
         }
-        self.told = self.now;
+        self.reported = self.now;
         Some(match now > wanted {
             true => format!(
                 "a scan of {cgroups} cgroups uses {:.1} s of a processor: the interval is {now:.1} s instead of {wanted:.1} s, \

@@ -49,7 +49,7 @@ pub struct Most {
 }
 
 impl Watched {
-    /// One that has not been looked at yet.
+    /// A cgroup before its first scan.
     pub fn new(cgroup: Cgroup, path: &str, inode: u64) -> Watched {
         let labels = Identity::of(path).labels(path).into();
         Watched { cgroup, inode, shown: Shown { labels, seen: Seen::default(), most: Most::default() } }
