@@ -234,7 +234,10 @@ fn a_missing_proc_is_reported_in_one_sentence() {
         let output = unshare.env("XDG_STATE_HOME", folder.path()).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(125), "{errors}");
-        assert!(errors.starts_with("bursar: /proc, which bursar needs, is not mounted here") && errors.lines().count() == 1, "{errors}");
+        assert!(
+            errors.starts_with("bursar: /proc, which bursar needs, is not mounted here") && errors.lines().count() == 1,
+            "{errors}"
+        );
     }
 }
 
