@@ -1,6 +1,7 @@
-// Descriptors of the runtime's own that stay open.
+// Descriptors of the runtime's own that are open while the program runs.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "sys.h"
@@ -21,4 +22,10 @@ static inline int out_of_the_way(int low) {
         return low;
     sys(SYS_close, low);
     return (int)high;
+}
+
+// Opens a file for reading, out of the way: its first number is free again at once, before the program misses it.
+static inline int open_out_of_the_way(const char *path) {
+    const int low = (int)sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    return low < 0 ? low : out_of_the_way(low);
 }

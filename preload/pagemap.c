@@ -1,6 +1,7 @@
 #include "pagemap.h"
 
 #include "arena.h"
+#include "descriptor.h"
 #include "runtime.h"
 #include "sys.h"
 
@@ -15,7 +16,7 @@ static union {
 
 bool pagemap_open(void) {
     // Anew each time: it is of the process that opened it, and programs close what they have not opened.
-    file = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+    file = open_out_of_the_way("/proc/thread-self/pagemap");
     whole = entries.of_pagemap || (entries.of_pagemap = arena_pages(PAGES_AT_ONCE * sizeof *entries.of_pagemap));
     return whole;
 }

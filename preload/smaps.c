@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "descriptor.h"
 #include "lock.h"
 #include "sys.h"
 #include "text.h"
@@ -94,7 +95,7 @@ static int read_all(int input, void (*each)(const struct mapping *)) {
 }
 
 int smaps(const char *file, void (*each)(const struct mapping *)) {
-    int input = sys(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+    int input = open_out_of_the_way(file);
     if (input < 0)
         return input;
     lock_take(&smaps_lock);

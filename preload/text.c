@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "descriptor.h"
 #include "sys.h"
 
 void text_format_list(char *buffer, size_t bytes, const char *format, va_list arguments) {
@@ -55,7 +56,7 @@ uint64_t text_number(const char **text, int base) {
 }
 
 long text_of_file(const char *path, char *buffer, size_t bytes) {
-    int file = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    int file = open_out_of_the_way(path);
     if (file < 0)
         return file;
     long total = 0, got;

@@ -360,9 +360,9 @@ fn no_limit_below_mapped_files_is_named_that_were_not_scanned() {
     let folder = folder();
     let path = numbers(folder.path(), "mapped", 16);
     let read = format!(
-        "import mmap; m = mmap.mmap(open('{path}').fileno(), 0, prot=mmap.PROT_READ); [sum(m[::64]) for _ in range(8)]"
+        "import mmap; f = open('{path}'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); [sum(m[::64]) for _ in range(200)]"
     );
-    let script = format!("python3 -c \"{read}\"");
+    let script = format!("/usr/bin/python3 -c \"{read}\"");
     let by_nobody = as_nobody(folder.path(), &script);
     let by_root = is_root().then(|| json_of(bursar().args(["run", "-q", "--json", "-", "--", "sh", "-c", &script])).1);
     for run in [by_nobody].into_iter().chain(by_root) {
