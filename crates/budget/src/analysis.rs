@@ -13,7 +13,7 @@ use std::ops::Deref;
 use crate::bracket::{Bracket, bracket, is_close};
 use crate::chance::{Chance, chance};
 use crate::decided::{by_margin, by_memory, by_time_alone};
-use crate::effort::affords;
+use crate::effort::{affords, most_run_times};
 use crate::judge::give_up_after;
 use crate::noise::Noise;
 use crate::tried::{Tried, tried};
@@ -81,5 +81,6 @@ fn spent(a: &Noise) -> Option<String> {
         return None;
     }
     let used = a.evidence.run_times_used().unwrap_or(0.0);
-    Some(format!("the search ended after {used:.1} run times, as many as it may cost"))
+    let most = most_run_times(a.evidence);
+    Some(format!("the search ended after {used:.1} run times: another run might exceed the {most:.0} that it may cost"))
 }

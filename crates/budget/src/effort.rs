@@ -22,7 +22,8 @@ pub fn affords(evidence: &Evidence, run_times: f64) -> bool {
     evidence.run_times_used().is_none_or(|used| used + run_times <= most_run_times(evidence))
 }
 
-fn most_run_times(evidence: &Evidence) -> f64 {
+/// The effort that a search may cost, in reference run times.
+pub fn most_run_times(evidence: &Evidence) -> f64 {
     MOST_RUN_TIMES.max(evidence.references.len() as f64 + 4.0) * runs_of_a_trial(evidence) as f64
 }
 
