@@ -441,7 +441,7 @@ fn processes_without_figures_are_reported_as_missing() {
     }
     let json = unsampled("busybox true; busybox true; exit 0");
     let notes = json["notes"].to_string();
-    assert!(notes.contains("page faults are of processes that nothing tells of"), "{json:#}");
+    assert!(notes.contains("page faults are of processes that left no report"), "{json:#}");
     let json = unsampled("python3 -c 'bytearray(30 << 20); import os; os.kill(os.getpid(), 9)'; exit 0");
     assert!(json["notes"].to_string().contains("killed"), "{json:#}");
 }

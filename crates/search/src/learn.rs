@@ -55,7 +55,9 @@ impl<E: Executor> Search<'_, E> {
                 self.seen.demand.as_ref().is_none_or(|known| known.distinct_bytes < demand.distinct_bytes)
             };
             if let Some(demand) = node.file_demand.as_ref().filter(more) {
-                self.seen.demand = Some(demand.clone());
+                let known_from_bytes =
+                    account.file_demand.as_ref().map_or(0, |above_floor| above_floor.known_from_bytes);
+                self.seen.demand = Some(model::FileDemand { known_from_bytes, ..demand.clone() });
             }
             for method in [Method::AppMaxRss, Method::AppMaxRssLargest, Method::SysMaxRss, Method::Unlimited] {
                 let Some((memory_bytes, breakdown)) = account::method_memory(account, method) else { continue };

@@ -140,7 +140,7 @@ const OF_CGROUPS: [OfCgroup; 20] = [
         values: |of| one(of.seen.swap_limit),
     },
     OfCgroup {
-        family: counter("bursar_cgroup_refaults_total", "Pages brought back after reclaim had taken them."),
+        family: counter("bursar_cgroup_refaults_total", "Refaults: pages read or swapped in again after reclaim."),
         values: |of| each("pages", [("file", of.seen.memory.refault_file), ("anon", of.seen.memory.refault_anon)]),
     },
     OfCgroup {

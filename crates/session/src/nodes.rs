@@ -172,7 +172,7 @@ impl Run {
                 (Some(NodeMessage::Ended(observation)), Some(node)) => node.observation = Some(*observation),
                 (Some(NodeMessage::Refused(why)), _) => state.trouble = Some(format!("{host}: {why}")),
                 (_, Some(_)) => {
-                    state.trouble = Some(format!("{host} is lost: bursar was ended there, or cannot be reached"));
+                    state.trouble = Some(format!("{host} is lost: bursar has ended there, or cannot be reached"));
                 }
                 (_, None) => {}
             }

@@ -123,7 +123,7 @@ pub fn missing(untold: Option<u64>, rusage: &Rusage, sources: &BTreeMap<String, 
     }
     let faults = untold.filter(|faults| faults.saturating_mul(LEAST_PART) >= rusage.minor_faults)?;
     Some(format!(
-        "{faults} of {} page faults are of processes that nothing tells of: processes that were killed, or that are statically \
+        "{faults} of {} page faults are of processes that left no report: processes that were killed, or that are statically \
          linked, may be missing.",
         rusage.minor_faults
     ))

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -124,9 +125,9 @@ impl Drop for PrivateFolder {
 /// # Errors
 /// If there is none.
 pub fn temporary_base() -> io::Result<PathBuf> {
-    let mut candidates = vec![environment::temporary(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
-    // TMPDIR may name one of them.
-    candidates.dedup();
+    let named = environment::temporary();
+    let others = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from).into_iter().filter(|path| *path != named);
+    let candidates: Vec<PathBuf> = iter::once(named.clone()).chain(others).collect();
     let is_good = |path: &&PathBuf| {
         let is_safe = fs::canonicalize(path).and_then(|path| is_ours_alone(&path)).unwrap_or(false);
         is_safe && crate::file::is_writable(path)

@@ -27,7 +27,9 @@ pub fn node(meeting: &Meeting, command: &[OsString]) -> anyhow::Result<Status> {
         Hello { key: meeting.key.clone(), version: OWN.into(), host: procfs::hostname(), boot_id: procfs::boot_id()? };
     let mut line = Line::come(meeting, &hello)
         .with_context(|| format!("{}: the node of bursar budget cannot be reached from here", hello.host))?;
-    let Some(order) = line.hear::<Order>() else { bail!("{}: bursar budget wants no more of this run", hello.host) };
+    let Some(order) = line.hear::<Order>() else {
+        bail!("{}: bursar budget closed the connection before the run began", hello.host)
+    };
     let done = part(command, &order, &mut line);
     if let Err(error) = &done {
         // If the connection is closed, the caller still prints the error on standard error.

@@ -158,7 +158,7 @@ impl FromStr for Meeting {
             let addresses = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
             Some(Meeting { key, port, addresses })
         };
-        parse().ok_or_else(|| "KEY,PORT,ADDRESS… is what bursar budget gives".into())
+        parse().ok_or_else(|| "expected KEY,PORT,ADDRESS…, as bursar budget passes it".into())
     }
 }
 
