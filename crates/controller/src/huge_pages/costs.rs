@@ -63,7 +63,7 @@ pub fn state() -> State {
 pub fn measured(longest: Duration) -> Calibrated {
     let was_idle = is_idle();
     let calibrate::Calibration { costs, assumed, complete } = calibrate::measure(longest);
-    let beside_others = !(was_idle && is_idle());
+    let beside_others = !(was_idle && is_idle() && is_plausible(&costs));
     let assumed = assumed.into_iter().map(|(name, why)| (name.into(), why.into())).collect();
     let boot_id = procfs::boot_id().unwrap_or_default();
     let calibrated = Calibrated { boot_id, kernel: procfs::kernel_release(), costs, beside_others, assumed };
@@ -79,6 +79,12 @@ pub fn remembered() -> Option<Calibrated> {
     let text = std::fs::read(file().ok()?).ok()?;
     let calibrated: Calibrated = serde_json::from_slice(&text).ok()?;
     calibrated.is_valid(&procfs::boot_id().ok()?, &procfs::kernel_release(), is_idle).then_some(calibrated)
+}
+
+/// Whether nothing outside of this machine disturbed a measurement, such as other guests of its host, which no load here
+/// shows: independent accesses overlap, so they take no longer than those that wait for each other.
+fn is_plausible(costs: &Costs) -> bool {
+    costs.access_independent_ns <= costs.access_dependent_ns
 }
 
 /// Whether other programs use little of the processors.
@@ -106,6 +112,17 @@ fn file() -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overlapping_accesses_that_are_slower_show_a_disturbance() {
+        let costs = |access_dependent_ns, access_independent_ns| Costs {
+            access_dependent_ns,
+            access_independent_ns,
+            ..Costs::reference()
+        };
+        assert!(is_plausible(&costs(70.0, 14.0)));
+        assert!(!is_plausible(&costs(68.9, 101.4)), "from a machine whose host was busy");
+    }
 
     #[test]
     fn costs_measured_beside_others_hold_until_idle() {
